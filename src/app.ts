@@ -1,0 +1,80 @@
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Express } from 'express';
+import type { Logger } from 'pino';
+import { AppModule } from './app.module.js';
+import type { Config } from './config/config.js';
+import { allowedMethods } from './http/allowed-methods.js';
+import { ErrorFilter } from './http/error.filter.js';
+import { holdExpectations } from './http/expectation.js';
+import { ExpressNativeAdapter } from './http/express-native.adapter.js';
+import { answerParserErrors } from './http/parser-errors.js';
+import { requireHost } from './http/host.js';
+import { apiHeaders } from './http/security-headers.js';
+import { serveDocs } from './openapi/docs.js';
+import { buildDocument } from './openapi/document.js';
+import { LOGGER, NestLogger } from './operations/logging.js';
+import { METRICS, type Metrics } from './operations/metrics.js';
+import { requestLog } from './operations/request-log.js';
+
+/** Longest time for the headers of a request, and for all of it, to arrive. Idle connections are not bound by these. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUT_CHECK_MS = 1_000;
+
+/**
+ * The whole service, not listening yet: what `main.ts` runs and what the tests test.
+ *
+ * @returns the application; its {@link Database} starts when it is initialised or listens.
+ */
+export async function createApp(config: Config, logger: Logger): Promise<NestExpressApplication> {
+  const adapter = new ExpressNativeAdapter({
+    keepAliveTimeout: config.http.keepAliveTimeoutMs,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    // Checked in http/host.ts, where the answer has the Error body.
+    requireHostHeader: false,
+  });
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(config, logger), adapter, {
+    logger: new NestLogger(logger),
+    abortOnError: false,
+    // The body is read by http/json-body.ts, after the guard and without loss.
+    bodyParser: false,
+  });
+  const express = adapter.getInstance<Express>();
+  const metrics = app.get<Metrics>(METRICS);
+
+  app.disable('x-powered-by').disable('etag');
+  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths.
+  app.enable('case sensitive routing').enable('strict routing');
+  // Nothing reads the query, so nothing (above all no token) can come from there.
+  app.set('query parser', false);
+  app.set('trust proxy', config.http.trustProxy);
+
+  app.use(requestLog(app.get<Logger>(LOGGER), metrics));
+  app.use(apiHeaders);
+  app.use(requireHost);
+  if (config.http.corsOrigins.length > 0) {
+    app.enableCors({
+      origin: config.http.corsOrigins,
+      methods: ['POST'],
+      allowedHeaders: ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
+      exposedHeaders: ['X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
+      maxAge: 600,
+    });
+  }
+  app.use(allowedMethods(express));
+
+  const document = buildDocument(app, config.http.baseUrl);
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  app.useGlobalFilters(new ErrorFilter(new Set(operations), logger));
+  serveDocs(express, document);
+
+  const server = app.getHttpServer();
+  holdExpectations(server);
+  answerParserErrors(server, (status) => metrics.observeRequest('other', 'unmatched', status, 0));
+  return app;
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import {
+  BadRequestException,
+  Injectable,
+  UnauthorizedException,
+  type ExecutionContext,
+} from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { AuthGuard } from '@nestjs/passport';
+import type { Request, Response } from 'express';
+import { LRUCache } from 'lru-cache';
+import { REALM } from './bearer.strategy.js';
+import type { Principal } from './principal.js';
+import { IS_PUBLIC } from './public.decorator.js';
+
+/** Passport is asked again after this time, so that a withdrawn key or token does not go on for long. */
+const VERDICT_MAX_AGE_MS = 60_000;
+const VERDICTS_KEPT = 1_000;
+
+/**
+ * Asks for a good bearer token on every route that is not public (RFC 6750).
+ *
+ * Passport and its strategy are the one judge. Their verdict on a token that they accepted is remembered for a while,
+ * by the digest of the header that carried it and never past the token's own end.
+ */
+@Injectable()
+export class BearerGuard extends AuthGuard('bearer') {
+  readonly #accepted = new LRUCache<string, Principal>({ max: VERDICTS_KEPT });
+
+  constructor(private readonly reflector: Reflector) {
+    super();
+  }
+
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (this.reflector.get<boolean | undefined>(IS_PUBLIC, context.getHandler()) === true) return true;
+    const request = context.switchToHttp().getRequest<Request>();
+    const header = onlyAuthorization(request, context.switchToHttp().getResponse<Response>());
+    if (header === undefined) return (await super.canActivate(context)) as boolean;
+
+    const digest = createHash('sha256').update(header).digest('base64');
+    const remembered = this.#accepted.get(digest);
+    if (remembered !== undefined) {
+      request.user = remembered;
+      return true;
+    }
+    await super.canActivate(context);
+    const principal = request.user as Principal;
+    const lifetime = Math.min(VERDICT_MAX_AGE_MS, (principal.expiresAt ?? Infinity) - Date.now());
+    if (lifetime >= 1) this.#accepted.set(digest, principal, { ttl: lifetime });
+    return true;
+  }
+
+  /** Called with passport's verdict; `challenge` is what the strategy would have a 401 say. */
+  override handleRequest<T>(
+    error: unknown,
+    principal: T | false,
+    challenge: unknown,
+    context: ExecutionContext,
+  ): T {
+    if (error instanceof Error) throw error;
+    if (principal) return principal;
+    // The strategy gives no challenge for an Authorization header of more or fewer parts than two.
+    const isBare = /^\s*\S*\s*$/.test(
+      context.switchToHttp().getRequest<Request>().headers.authorization ?? '',
+    );
+    const refused =
+      typeof challenge === 'string' ? challenge : challengeFor(isBare ? undefined : 'invalid_token');
+    context.switchToHttp().getResponse<Response>().setHeader('WWW-Authenticate', refused);
+    throw new UnauthorizedException(
+      refused.includes('error=')
+        ? 'The bearer token is not valid, or no longer'
+        : 'A bearer token is needed, in the Authorization header',
+    );
+  }
+}
+
+/** RFC 6750 section 3: the challenge of a 401, with an error code only where credentials came. */
+function challengeFor(error?: string): string {
+  return `Bearer realm="${REALM}"${error === undefined ? '' : `, error="${error}"`}`;
+}
+
+/** Node keeps the first of several Authorization headers; a gateway might have read another, so none is believed. */
+function onlyAuthorization(request: Request, response: Response): string | undefined {
+  let found = 0;
+  for (let index = 0; index < request.rawHeaders.length; index += 2) {
+    const name = request.rawHeaders[index] as string;
+    if (name.length === 13 && name.toLowerCase() === 'authorization') found++;
+  }
+  if (found > 1) {
+    response.setHeader('WWW-Authenticate', challengeFor('invalid_request'));
+    throw new BadRequestException('Authorization must be sent once');
+  }
+  return request.headers.authorization;
+}

@@ -1,0 +1,36 @@
+import { Inject, Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { PassportStrategy } from '@nestjs/passport';
+import { Strategy } from 'passport-http-bearer';
+import { CONFIG } from '../config/config.module.js';
+import type { Config } from '../config/config.js';
+import { JwtVerifier, KeysUnavailableError } from './jwt-verifier.js';
+import { OpaqueTokens } from './opaque-tokens.js';
+import type { Principal } from './principal.js';
+
+export const REALM = 'plant-store';
+
+/**
+ * passport-http-bearer's strategy, the judge of every token. It would take a token from the query or the body too;
+ * neither exists when it runs (the query is never parsed, the body is read after the guard).
+ */
+@Injectable()
+export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+  readonly #opaque: OpaqueTokens;
+  readonly #jwt: JwtVerifier | undefined;
+
+  constructor(@Inject(CONFIG) config: Config) {
+    super({ realm: REALM });
+    this.#opaque = new OpaqueTokens(config.auth.tokenDigests);
+    this.#jwt = config.auth.jwt && new JwtVerifier(config.auth.jwt);
+  }
+
+  async validate(token: string): Promise<Principal | false> {
+    if (this.#opaque.accept(token)) return {};
+    try {
+      return (await this.#jwt?.verify(token)) ?? false;
+    } catch (error) {
+      if (!(error instanceof KeysUnavailableError)) throw error;
+      throw new ServiceUnavailableException(error.message, { cause: error.cause });
+    }
+  }
+}

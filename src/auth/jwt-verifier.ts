@@ -1,0 +1,65 @@
+import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
+import type { Config } from '../config/config.js';
+import type { Principal } from './principal.js';
+
+/** RFC 8725 section 3.1: only these, all asymmetric; with a shared secret each service could mint tokens. */
+const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** How far the clocks of issuer and service may be apart. */
+const CLOCK_TOLERANCE_SECONDS = 30;
+/** Keys are fetched again after this time, so that a withdrawn key is noticed. */
+const JWKS_MAX_AGE_MS = 10 * 60_000;
+/** A token with an unknown key makes the keys be fetched again, at most this often. */
+const JWKS_COOLDOWN_MS = 1_000;
+const JWKS_TIMEOUT_MS = 2_000;
+
+/** The keys to check a token with can't be had, so nothing can be said about the token. */
+export class KeysUnavailableError extends Error {
+  override name = 'KeysUnavailableError' as const;
+}
+
+/** Checks signed JWTs (RFC 7519) against the keys that the issuer publishes (RFC 7517). */
+export class JwtVerifier {
+  readonly #keyFor: JWTVerifyGetKey;
+
+  constructor(private readonly config: NonNullable<Config['auth']['jwt']>) {
+    const remote = createRemoteJWKSet(new URL(config.jwksUrl), {
+      cacheMaxAge: JWKS_MAX_AGE_MS,
+      cooldownDuration: JWKS_COOLDOWN_MS,
+      timeoutDuration: JWKS_TIMEOUT_MS,
+    });
+    this.#keyFor = async (header, token) => {
+      try {
+        return await remote(header, token);
+      } catch (error) {
+        if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+          throw error;
+        // The keys can't be fetched: a key that is known goes on working.
+        const known = remote.jwks();
+        const key = known && (await createLocalJWKSet(known)(header, token).catch(() => undefined));
+        if (key !== undefined) return key;
+        throw new KeysUnavailableError('The keys of the token issuer can not be fetched', { cause: error });
+      }
+    };
+  }
+
+  /**
+   * @returns who the token stands for, or `undefined` where it is refused: not a JWT, another algorithm, no key of the
+   *   issuer's, a wrong signature, issuer or audience, no expiry, expired, or not valid yet.
+   * @throws {KeysUnavailableError} where that can't be told.
+   */
+  async verify(token: string): Promise<Principal | undefined> {
+    try {
+      const { payload } = await jwtVerify(token, this.#keyFor, {
+        algorithms: ALGORITHMS,
+        issuer: this.config.issuer,
+        audience: this.config.audience,
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
+        requiredClaims: ['exp'],
+      });
+      return { subject: payload.sub, expiresAt: ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000 };
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import type { Logger } from 'pino';
+import { DataSource } from 'typeorm';
+import { CONFIG } from '../config/config.module.js';
+import type { Config } from '../config/config.js';
+import { LOGGER } from '../operations/logging.js';
+import { abandonStatement } from './cancel.js';
+import { useEmbedded } from './data-source.js';
+import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
+import {
+  blamesValues,
+  maySucceedAtOnce,
+  maySucceedLater,
+  StoreUnavailableError,
+  ValuesRefusedError,
+} from './errors.js';
+import { migrate } from './migrate.js';
+
+/** How often a statement is sent at the most where the database says that it may be sent again. */
+const MAX_ATTEMPTS = 4;
+const START_RETRY_MS = 500;
+const READY_TIMEOUT_MS = 1_000;
+
+/** The connection to the database: its start, its statements with their time limit, and its end. */
+@Injectable()
+export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** Settles when the database can be used for the first time; rejects where it never will without a change. */
+  readonly started: Promise<void>;
+  #resolveStarted!: (outcome: Promise<void>) => void;
+  #embedded: EmbeddedPostgres | undefined;
+  #usable = false;
+  #stopping = false;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.started = new Promise((resolve) => (this.#resolveStarted = resolve));
+  }
+
+  /** Starts without being waited for: the service listens meanwhile, and says that it is not ready. */
+  onApplicationBootstrap(): void {
+    const start = this.#start();
+    start.catch(() => undefined);
+    this.#resolveStarted(start);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.#stopping = true;
+    await this.started.catch(() => undefined);
+    this.#usable = false;
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
+    await this.#embedded?.close();
+  }
+
+  /** Whether the database answers now. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.query('SELECT 1', [], Date.now() + READY_TIMEOUT_MS);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * @param deadline when the statement is given up, in milliseconds since 1970.
+   * @returns the rows.
+   * @throws {StoreUnavailableError} where the database can't be reached, fails, or does not answer in time. The
+   *   statement may have taken effect all the same.
+   * @throws {ValuesRefusedError} where it refuses the parameters.
+   */
+  async query<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      if (!this.#usable) throw new StoreUnavailableError('The store is not there yet, or no longer');
+      try {
+        return await this.#attempt<Row>(sql, parameters, deadline);
+      } catch (error) {
+        if (error instanceof StoreUnavailableError) throw error;
+        if (blamesValues(error))
+          throw new ValuesRefusedError('The store refused the values', { cause: error });
+        if (attempt === MAX_ATTEMPTS || !maySucceedAtOnce(error) || Date.now() >= deadline) {
+          throw new StoreUnavailableError('The store can not be reached', { cause: error });
+        }
+        await delay(Math.random() * 10 * attempt);
+      }
+    }
+  }
+
+  async #attempt<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+    const runner = this.dataSource.createQueryRunner();
+    let client: PoolClient | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const outcome = { isLate: false };
+    const limit = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        outcome.isLate = true;
+        reject(new StoreUnavailableError('The store did not answer in time'));
+        if (client !== undefined) abandonStatement(client);
+      }, deadline - Date.now());
+    });
+    const work = (async () => {
+      try {
+        client = (await runner.connect()) as PoolClient;
+        // The caller was answered while this waited for a connection.
+        return outcome.isLate ? [] : ((await runner.query(sql, parameters)) as Row[]);
+      } finally {
+        await runner.release();
+      }
+    })();
+    try {
+      return await Promise.race([work, limit]);
+    } finally {
+      clearTimeout(timer);
+      work.catch(() => undefined);
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { url, dataDir, migrations } = this.config.database;
+    if (url === undefined) {
+      this.#embedded = await openEmbeddedPostgres(dataDir, this.logger);
+      useEmbedded(this.dataSource, this.#embedded);
+    }
+    for (let attempt = 1; !this.#stopping; attempt++) {
+      try {
+        if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+        const executed = migrations === 'auto' ? await migrate(this.dataSource) : [];
+        if (executed.length > 0) this.logger.info({ migrations: executed }, 'Migrated the database');
+        this.#usable = true;
+        return;
+      } catch (error) {
+        if (!maySucceedLater(error)) throw error;
+        if (attempt === 1)
+          this.logger.warn({ err: error }, 'The database can not be reached yet; waiting for it');
+        await delay(START_RETRY_MS);
+      }
+    }
+  }
+}

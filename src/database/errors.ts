@@ -1,0 +1,51 @@
+import { QueryFailedError } from 'typeorm';
+
+/** The store can't be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe. */
+export class StoreUnavailableError extends Error {
+  override name = 'StoreUnavailableError' as const;
+}
+
+/** The database refused the values of a statement. Its `cause` is the driver's error. */
+export class ValuesRefusedError extends Error {
+  override name = 'ValuesRefusedError' as const;
+}
+
+/** SQLSTATE classes (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit. */
+const BLAMES_VALUES = /^(22|23|54)...$/;
+
+/**
+ * SQLSTATEs after which the same statement may succeed at once: serialization failure, deadlock, and the ends of a
+ * connection (class 08, administrator's shutdown, crash shutdown, idle session timeout).
+ */
+const MAY_SUCCEED_AT_ONCE = /^(40001|40P01|08...|57P01|57P02|57P05)$/;
+
+/** SQLSTATEs with which a start is to wait: starting up or shutting down, too many connections, connection failures. */
+const MAY_SUCCEED_LATER = /^(08...|53...|57P0.)$/;
+
+/** The SQLSTATE of a database error, the system's code of a socket error, or undefined. */
+function codeOf(error: unknown): string | undefined {
+  const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
+  const code = (cause as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+const isSqlState = (code: string | undefined) =>
+  code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code);
+
+export function blamesValues(error: unknown): boolean {
+  return BLAMES_VALUES.test(codeOf(error) ?? '');
+}
+
+/** A lost connection carries no SQLSTATE; one that is refused will be refused again at once. */
+export function maySucceedAtOnce(error: unknown): boolean {
+  const code = codeOf(error);
+  return isSqlState(code)
+    ? MAY_SUCCEED_AT_ONCE.test(code as string)
+    : code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+/** Whether waiting for the database is worth while, as against a fault of the configuration. */
+export function maySucceedLater(error: unknown): boolean {
+  const code = codeOf(error);
+  return isSqlState(code) ? MAY_SUCCEED_LATER.test(code as string) : true;
+}

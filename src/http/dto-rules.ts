@@ -1,0 +1,64 @@
+import { ValidateBy, ValidateIf } from 'class-validator';
+
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+
+export const IS_STORABLE_TEXT = 'isStorableText';
+
+/** Words for the type of a JSON value as the exact parser gives it; the value itself is never repeated to anybody. */
+export function nameOfType(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  switch (typeof value) {
+    case 'object':
+      return 'an object';
+    case 'string':
+      return 'a string';
+    case 'boolean':
+      return 'a boolean';
+    default:
+      return 'a number';
+  }
+}
+
+/** OpenAPI `format: int64`: an integer of 64 bits with a sign, which the exact parser gives as a bigint. */
+export const IsInt64 = () =>
+  ValidateBy({
+    name: 'isInt64',
+    validator: {
+      validate: (value: unknown) => typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX,
+      defaultMessage: (rule) => {
+        const value: unknown = rule?.value;
+        const came =
+          typeof value === 'bigint' || typeof value === 'number' ? 'another number' : nameOfType(value);
+        return `${rule?.property} must be an integer from ${INT64_MIN} to ${INT64_MAX}, not ${came}`;
+      },
+    },
+  });
+
+/** A JSON string; unlike class-validator's own rule it says what came instead. */
+export const IsJsonString = () =>
+  ValidateBy({
+    name: 'isJsonString',
+    validator: {
+      validate: (value: unknown) => typeof value === 'string',
+      defaultMessage: (rule) => `${rule?.property} must be a string, not ${nameOfType(rule?.value)}`,
+    },
+  });
+
+/** Text that PostgreSQL can hold: no U+0000, and no lone surrogate, which is no character in UTF-8. Other types pass. */
+export const IsStorableText = () =>
+  ValidateBy({
+    name: IS_STORABLE_TEXT,
+    validator: {
+      validate: (value: unknown) =>
+        typeof value !== 'string' || (!value.includes('\0') && value.isWellFormed()),
+      defaultMessage: (rule) =>
+        (rule?.value as string).includes('\0')
+          ? `${rule?.property} must not have the character U+0000`
+          : `${rule?.property} must be Unicode text without lone surrogates`,
+    },
+  });
+
+/** The member may be left out. Unlike class-validator's IsOptional it does not let `null` pass. */
+export const MayBeLeftOut = () => ValidateIf((_, value) => value !== undefined);

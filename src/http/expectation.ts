@@ -1,0 +1,38 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { HttpStatus } from '@nestjs/common';
+import { sendError } from './send-error.js';
+
+const waiting = new WeakMap<IncomingMessage, ServerResponse>();
+
+/**
+ * `Expect: 100-continue` (RFC 9110 section 10.1.1) is answered when the body is about to be read and not before, so
+ * that a client whose request is refused by its header never sends the body.
+ */
+export function holdExpectations(server: Server): void {
+  server.on('checkContinue', (request, response) => {
+    waiting.set(request, response);
+    server.emit('request', request, response);
+  });
+  server.on('checkExpectation', (_request, response) => {
+    response.setHeader('Connection', 'close');
+    sendError(
+      response,
+      HttpStatus.EXPECTATION_FAILED,
+      417,
+      'The only expectation that can be met is 100-continue',
+    );
+  });
+}
+
+/** Tells a client that waits for it to send the body. */
+export function continueReading(request: IncomingMessage): void {
+  const response = waiting.get(request);
+  if (response === undefined) return;
+  waiting.delete(request);
+  response.writeContinue();
+}
+
+/** Whether the client still waits for leave to send the body. */
+export function isWaitingToContinue(request: IncomingMessage): boolean {
+  return waiting.has(request);
+}

@@ -1,0 +1,41 @@
+import {
+  BadRequestException,
+  createParamDecorator,
+  Inject,
+  Injectable,
+  type ExecutionContext,
+  type PipeTransform,
+} from '@nestjs/common';
+import type { Request } from 'express';
+import { CONFIG } from '../config/config.module.js';
+import type { Config } from '../config/config.js';
+import { MalformedJsonError, parseExactJson } from './exact-json.js';
+import { DtoValidationPipe, memberNames } from './dto-validation.pipe.js';
+import { continueReading } from './expectation.js';
+import { readJsonText } from './request-body.js';
+
+/** Reads the request's JSON body, exactly. The guards have run by then, so a body without a good token is never read. */
+@Injectable()
+export class JsonBodyPipe implements PipeTransform<Request> {
+  constructor(@Inject(CONFIG) private readonly config: Config) {}
+
+  async transform(request: Request, { metatype }: { metatype?: unknown }): Promise<unknown> {
+    const text = await readJsonText(request, this.config.http.bodyLimit, () => continueReading(request));
+    try {
+      return parseExactJson(text);
+    } catch (error) {
+      if (!(error instanceof MalformedJsonError)) throw error;
+      if (error.member === undefined) throw new BadRequestException(error.message);
+      // Only a name that the contract gives is repeated: any other is the client's own text.
+      const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
+      throw new BadRequestException(`${name} ${error.message}`);
+    }
+  }
+}
+
+const RequestItself = createParamDecorator((_: unknown, context: ExecutionContext) =>
+  context.switchToHttp().getRequest<Request>(),
+);
+
+/** The JSON body of the request as an instance of the parameter's DTO class, read exactly and validated. */
+export const JsonBody = () => RequestItself(JsonBodyPipe, DtoValidationPipe);

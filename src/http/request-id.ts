@@ -1,0 +1,17 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** Names the request in the logs and in the response's X-Request-Id. */
+    id: string;
+  }
+}
+
+const WELL_FORMED = /^[\w.:+/=-]{1,128}$/;
+
+/** The gateway's `X-Request-Id` where it is well-formed, which keeps it from forging log lines or headers; else a new one. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && WELL_FORMED.test(given) ? given : randomUUID();
+}

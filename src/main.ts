@@ -1,0 +1,28 @@
+import type { AddressInfo } from 'node:net';
+import { ConfigError, loadConfig, readEnvFile } from './config/config.js';
+import { createApp } from './app.js';
+import { withOneTimeToken } from './auth/one-time-token.js';
+import { Database } from './database/database.js';
+import { createLogger, flushLogs } from './operations/logging.js';
+import { stopGracefully } from './operations/shutdown.js';
+import { welcome } from './welcome.js';
+
+try {
+  readEnvFile();
+  const { config, token } = withOneTimeToken(loadConfig());
+  const logger = createLogger(config.operations);
+  process.on('exit', () => flushLogs(logger));
+
+  const app = await createApp(config, logger);
+  stopGracefully(app, config.operations, logger);
+  await app.listen(config.http.port, config.http.host);
+  await app.get(Database).started;
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  logger.info({ host: config.http.host, port }, 'Listening');
+  if (!config.production) process.stdout.write(welcome({ host: config.http.host, port, token }));
+} catch (error) {
+  process.stderr.write(
+    `${error instanceof ConfigError ? error.message : `Plant Store could not start: ${String(error)}`}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import type { Express, Request, Response } from 'express';
+import helmet from 'helmet';
+import { dump } from 'js-yaml';
+import { absolutePath } from 'swagger-ui-dist';
+import { INITIALIZER, PAGE, STYLE } from './docs-page.js';
+
+/** The assets' addresses carry no version. */
+const CACHE_CONTROL = 'no-cache';
+
+/** Swagger UI from this service alone: no inline script, no eval, nothing from another host, and no upgrade to https. */
+const pagePolicy = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'", "'unsafe-inline'"],
+      imgSrc: ["'self'", 'data:'],
+      connectSrc: ["'self'"],
+      baseUri: ["'none'"],
+      formAction: ["'none'"],
+      frameAncestors: ["'none'"],
+    },
+  },
+  strictTransportSecurity: false,
+  originAgentCluster: false,
+  crossOriginOpenerPolicy: false,
+});
+
+/**
+ * Serves the document as JSON and YAML, and Swagger UI. Every address in the page is relative to it, so the page works
+ * at any host and behind any path prefix.
+ */
+export function serveDocs(app: Express, document: OpenAPIObject): void {
+  const json = JSON.stringify(document, null, 2);
+  app.get('/openapi.json', send('application/json; charset=utf-8', json));
+  app.get('/openapi.yaml', send('application/yaml; charset=utf-8', dump(document)));
+
+  const asset = (name: string) => readFileSync(join(absolutePath(), name));
+  app.get('/docs', pagePolicy, send('text/html; charset=utf-8', PAGE));
+  app.get('/docs/initializer.js', send('text/javascript; charset=utf-8', INITIALIZER));
+  app.get('/docs/style.css', send('text/css; charset=utf-8', STYLE));
+  app.get(
+    '/docs/swagger-ui-bundle.js',
+    send('text/javascript; charset=utf-8', asset('swagger-ui-bundle.js')),
+  );
+  app.get('/docs/swagger-ui.css', send('text/css; charset=utf-8', asset('swagger-ui.css')));
+  app.get('/docs/favicon.png', send('image/png', asset('favicon-32x32.png')));
+
+  // Relative, since a gateway may have put a prefix before the path.
+  app.get('/', redirect('docs'));
+  app.get('/docs/', redirect('../docs'));
+}
+
+function send(type: string, content: string | Buffer) {
+  return (_request: Request, response: Response): void => {
+    response.setHeader('Content-Type', type);
+    response.setHeader('Cache-Control', CACHE_CONTROL);
+    response.send(content);
+  };
+}
+
+function redirect(location: string) {
+  return (_request: Request, response: Response): void => {
+    response.writeHead(308, { Location: location }).end();
+  };
+}

@@ -1,0 +1,34 @@
+import { Controller, Get, HttpCode, ServiceUnavailableException } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { Public } from '../auth/public.decorator.js';
+import { Database } from '../database/database.js';
+import { Lifecycle } from './lifecycle.js';
+
+/** Probes for an orchestrator. They are for the inside: no part of the contract, and no business of a gateway. */
+@ApiExcludeController()
+@Controller('health')
+export class HealthController {
+  constructor(
+    private readonly database: Database,
+    private readonly lifecycle: Lifecycle,
+  ) {}
+
+  /** Whether the process works at all. It does not ask the database: restarting the service would not mend that. */
+  @Get('live')
+  @Public()
+  @HttpCode(200)
+  live() {
+    return { status: 'live' };
+  }
+
+  /** Whether requests should be sent here: not while starting, while the database can't be reached, or while stopping. */
+  @Get('ready')
+  @Public()
+  @HttpCode(200)
+  async ready() {
+    if (this.lifecycle.isStopping) throw new ServiceUnavailableException('The service is stopping');
+    if (!(await this.database.isReady()))
+      throw new ServiceUnavailableException('The store can not be reached');
+    return { status: 'ready' };
+  }
+}

@@ -1,0 +1,7 @@
+import { Injectable } from '@nestjs/common';
+
+/** What the parts of the process need to know of its end. */
+@Injectable()
+export class Lifecycle {
+  isStopping = false;
+}

@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.js';
+import { Lifecycle } from './lifecycle.js';
+
+const POLL_MS = 20;
+/** How long a request that is still arriving may go on doing so once the service stops. */
+const ARRIVAL_MS = 1_000;
+
+/**
+ * Ends the process on SIGTERM and SIGINT: not ready at once; still serving for the delay, in which a proxy takes note;
+ * then no new connections, the requests under way are answered, the database is closed, and the exit code is 0.
+ */
+export function stopGracefully(
+  app: NestExpressApplication,
+  config: Config['operations'],
+  logger: Logger,
+): void {
+  const server = app.getHttpServer();
+  const underWay = new Set<IncomingMessage>();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    underWay.add(request);
+    response.once('close', () => underWay.delete(request));
+  });
+
+  const stop = async (signal: string) => {
+    const lifecycle = app.get(Lifecycle);
+    if (lifecycle.isStopping) return;
+    lifecycle.isStopping = true;
+    logger.info({ signal, requests: underWay.size }, 'Stopping');
+    // Each connection ends with its next response, so that a client does not use it again while it is being closed.
+    server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
+      response.setHeader('Connection', 'close');
+    });
+    await delay(config.shutdownDelayMs);
+
+    server.close();
+    server.closeIdleConnections();
+    const begun = Date.now();
+    const elapsed = () => Date.now() - begun;
+    const mustWait = () => [...underWay].some(({ complete }) => complete || elapsed() < ARRIVAL_MS);
+    while (mustWait() && elapsed() < config.shutdownTimeoutMs) {
+      await delay(POLL_MS);
+      server.closeIdleConnections();
+    }
+    const cut = underWay.size;
+    server.closeAllConnections();
+    await app.close();
+    logger.info({ cut }, 'Stopped');
+    process.exit(0);
+  };
+
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void stop(signal));
+}

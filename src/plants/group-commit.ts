@@ -1,0 +1,169 @@
+import { StoreUnavailableError, ValuesRefusedError } from '../database/errors.js';
+
+/** A plant as it is stored. */
+export interface StoredPlant {
+  id: bigint;
+  name: string;
+  tag: string | null;
+}
+
+/** created: stored now. repeated: the same plant was stored before. conflict: another plant has the id. */
+export type CreateResult = 'created' | 'repeated' | 'conflict';
+
+/** What became of one row of a batch: whether this batch stored it, and the plant that has its id now. */
+export interface WrittenRow {
+  isNew: boolean;
+  stored: StoredPlant;
+}
+
+/**
+ * Stores plants of different ids, each where no plant has its id, in one commit. Results stand in the order of `plants`.
+ *
+ * @param deadline when to give up, in milliseconds since 1970.
+ * @throws {ValuesRefusedError} where the database refuses one of them, and so stored none.
+ * @throws {StoreUnavailableError} where it is not known whether they are stored.
+ */
+export type WriteBatch = (plants: StoredPlant[], deadline: number) => Promise<WrittenRow[]>;
+
+export interface GroupCommitLimits {
+  /** Rows and characters of text in one statement; a single larger plant goes alone. */
+  batchRows: number;
+  batchCharacters: number;
+  /** Statements on their way at once. */
+  statements: number;
+  /** Creates, and characters of text, that may wait; beyond that a create is refused. */
+  waitingCreates: number;
+  waitingCharacters: number;
+  /** The longest that a create may take, its waiting included, in milliseconds. */
+  timeoutMs: number;
+}
+
+interface Waiting {
+  plant: StoredPlant;
+  characters: number;
+  /** In milliseconds since 1970. */
+  deadline: number;
+  resolve: (result: CreateResult) => void;
+  reject: (error: Error) => void;
+}
+
+/**
+ * Group commit: a commit costs the database about the same for one row as for many, so while a statement is on its way,
+ * the creates that arrive wait together and go out in the next one. A create that finds nothing on its way goes out at
+ * once; nothing ever waits for company.
+ */
+export class GroupCommit {
+  #waiting: Waiting[] = [];
+  #waitingCharacters = 0;
+  #underWay = 0;
+  #expiry: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly write: WriteBatch,
+    private readonly limits: GroupCommitLimits,
+  ) {}
+
+  /** How many creates wait for a statement. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /**
+   * @returns what became of the plant, once it is committed.
+   * @throws {StoreUnavailableError} where too many creates wait already, or the time limit ends.
+   * @throws {ValuesRefusedError} where the database refuses this plant.
+   */
+  create(plant: StoredPlant): Promise<CreateResult> {
+    const { waitingCreates, waitingCharacters, timeoutMs } = this.limits;
+    const characters = plant.name.length + (plant.tag?.length ?? 0);
+    if (this.#waiting.length >= waitingCreates || this.#waitingCharacters + characters > waitingCharacters) {
+      return Promise.reject(new StoreUnavailableError('The store has more to do than it can'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ plant, characters, deadline: Date.now() + timeoutMs, resolve, reject });
+      this.#waitingCharacters += characters;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    while (this.#underWay < this.limits.statements && this.#waiting.length > 0) {
+      const batch = this.#takeBatch();
+      this.#underWay++;
+      void this.#commit(batch).finally(() => {
+        this.#underWay--;
+        this.#send();
+      });
+    }
+    this.#watchExpiry();
+  }
+
+  #takeBatch(): Waiting[] {
+    const { batchRows, batchCharacters } = this.limits;
+    let rows = 0;
+    let characters = 0;
+    while (rows < batchRows && rows < this.#waiting.length) {
+      characters += (this.#waiting[rows] as Waiting).characters;
+      if (characters > batchCharacters && rows > 0) break;
+      rows++;
+    }
+    return this.#remove(rows);
+  }
+
+  #remove(count: number): Waiting[] {
+    const removed = this.#waiting.splice(0, count);
+    for (const { characters } of removed) this.#waitingCharacters -= characters;
+    return removed;
+  }
+
+  /** Settles every create of the batch, whatever happens. */
+  async #commit(batch: Waiting[]): Promise<void> {
+    // An id that stands in the batch more than once goes out once, for the first; the others are judged by what is
+    // stored then, as if they had come later.
+    const firsts = new Map<bigint, Waiting>();
+    for (const create of batch) if (!firsts.has(create.plant.id)) firsts.set(create.plant.id, create);
+    const plants = [...firsts.values()].map(({ plant }) => plant);
+    try {
+      const written = await this.write(plants, (batch[0] as Waiting).deadline);
+      const rows = new Map(written.map((row) => [row.stored.id, row]));
+      for (const create of batch) {
+        const row = rows.get(create.plant.id);
+        if (row === undefined) throw new Error('A batch came back without one of its rows');
+        const isCreator = row.isNew && firsts.get(create.plant.id) === create;
+        create.resolve(isCreator ? 'created' : isSame(row.stored, create.plant) ? 'repeated' : 'conflict');
+      }
+    } catch (error) {
+      // One refused row undoes its statement: the halves are sent alone until it stands alone.
+      if (error instanceof ValuesRefusedError && batch.length > 1) {
+        const middle = batch.length >> 1;
+        await this.#commit(batch.slice(0, middle));
+        await this.#commit(batch.slice(middle));
+        return;
+      }
+      for (const create of batch) create.reject(error as Error);
+    }
+  }
+
+  /** One timer for the whole line, set while creates wait: its head is always the oldest. */
+  #watchExpiry(): void {
+    const head = this.#waiting[0];
+    if (head === undefined || this.#expiry !== undefined) return;
+    this.#expiry = setTimeout(
+      () => {
+        this.#expiry = undefined;
+        const now = Date.now();
+        let expired = 0;
+        while ((this.#waiting[expired]?.deadline ?? Infinity) <= now) expired++;
+        for (const create of this.#remove(expired)) {
+          create.reject(new StoreUnavailableError('The store did not get to it in time'));
+        }
+        this.#watchExpiry();
+      },
+      Math.max(1, head.deadline - Date.now()),
+    );
+  }
+}
+
+function isSame(a: StoredPlant, b: StoredPlant): boolean {
+  return a.name === b.name && a.tag === b.tag;
+}

@@ -1,0 +1,55 @@
+import { Controller, HttpCode, Post } from '@nestjs/common';
+import { ApiBody, ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ErrorDto } from '../http/error.dto.js';
+import { JsonBody } from '../http/json-body.js';
+import type { operations } from '../openapi/contract.js';
+import { NewPlantDto } from './new-plant.dto.js';
+import { PlantDto } from './plant.dto.js';
+import { PlantsService } from './plants.service.js';
+
+type CreatePlant = operations['createPlant'];
+
+/** The operations of the contract. */
+interface PlantsOperations {
+  createPlant(
+    newPlant: CreatePlant['requestBody']['content']['application/json'],
+  ): Promise<CreatePlant['responses'][200]['content']['application/json']>;
+}
+
+@Controller('plants')
+export class PlantsController implements PlantsOperations {
+  constructor(private readonly plants: PlantsService) {}
+
+  @Post()
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'createPlant',
+    summary: 'Create plant',
+    description: 'Creates a new plant in the store',
+  })
+  @ApiBody({ type: NewPlantDto })
+  @ApiResponse({ status: 200, type: PlantDto, description: 'Plant response' })
+  @ApiResponse({ status: 400, type: ErrorDto, description: 'Unexpected error' })
+  @ApiResponse({
+    status: 401,
+    type: ErrorDto,
+    description: 'The bearer token is missing or refused',
+    headers: {
+      'WWW-Authenticate': {
+        description: 'The challenge of RFC 6750, with an error code where a token was refused',
+        schema: { type: 'string' },
+      },
+    },
+  })
+  @ApiResponse({
+    status: 503,
+    type: ErrorDto,
+    description: 'The store can not be reached or is overloaded; the same request may be sent again',
+    headers: {
+      'Retry-After': { description: 'Seconds to wait before the next try', schema: { type: 'integer' } },
+    },
+  })
+  createPlant(@JsonBody() newPlant: NewPlantDto): Promise<PlantDto> {
+    return this.plants.createPlant(newPlant);
+  }
+}

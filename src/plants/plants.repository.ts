@@ -1,0 +1,87 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DataSource, Repository } from 'typeorm';
+import { CONFIG } from '../config/config.module.js';
+import type { Config } from '../config/config.js';
+import { Database } from '../database/database.js';
+import { StoreUnavailableError } from '../database/errors.js';
+import { METRICS, type Metrics } from '../operations/metrics.js';
+import { GroupCommit, type CreateResult, type StoredPlant, type WrittenRow } from './group-commit.js';
+import { PlantEntity } from './plant.entity.js';
+
+const BATCH_ROWS = 64;
+const BATCH_CHARACTERS = 1024 * 1024;
+/** Two keep the database busy while the answer of one is read; more make the batches smaller. */
+const STATEMENTS = 2;
+const WAITING_CREATES = 2_048;
+const WAITING_CHARACTERS = 16 * 1024 * 1024;
+/** How often a row is tried whose id was taken when it was inserted, and free when it was looked for. */
+const MAX_ROUNDS = 3;
+
+/** The table of plants. Creates go through a group commit; every statement touches rows by their ids alone. */
+@Injectable()
+export class PlantsRepository extends Repository<PlantEntity> {
+  readonly #commits: GroupCommit;
+
+  constructor(
+    dataSource: DataSource,
+    private readonly database: Database,
+    @Inject(CONFIG) config: Config,
+    @Inject(METRICS) private readonly metrics: Metrics,
+  ) {
+    super(PlantEntity, dataSource.createEntityManager());
+    this.#commits = new GroupCommit((plants, deadline) => this.#write(plants, deadline), {
+      batchRows: BATCH_ROWS,
+      batchCharacters: BATCH_CHARACTERS,
+      statements: STATEMENTS,
+      waitingCreates: WAITING_CREATES,
+      waitingCharacters: WAITING_CHARACTERS,
+      timeoutMs: config.database.timeoutMs,
+    });
+    metrics.watch('plants_waiting_creates', 'Creates that wait for a statement', () => this.#commits.waiting);
+  }
+
+  /** See {@link GroupCommit.create}. */
+  createOnce(plant: StoredPlant): Promise<CreateResult> {
+    return this.#commits.create(plant);
+  }
+
+  async #write(plants: StoredPlant[], deadline: number): Promise<WrittenRow[]> {
+    // Two batches that insert the same ids in different orders would wait for each other.
+    let missing = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const rows: WrittenRow[] = [];
+    for (let round = 1; missing.length > 0; round++) {
+      if (round > MAX_ROUNDS) throw new StoreUnavailableError('Plants were deleted while they were created');
+      const inserted = new Set(await this.#insert(missing, deadline));
+      const taken = missing.filter(({ id }) => !inserted.has(id));
+      const found = new Map((await this.#find(taken, deadline)).map((plant) => [plant.id, plant]));
+      for (const plant of missing) {
+        const stored = inserted.has(plant.id) ? plant : found.get(plant.id);
+        if (stored !== undefined) rows.push({ isNew: inserted.has(plant.id), stored });
+      }
+      missing = taken.filter(({ id }) => !found.has(id));
+    }
+    this.metrics.observeBatch(plants.length);
+    return rows;
+  }
+
+  /** @returns the ids of the plants that were stored; the others' ids were taken. */
+  async #insert(plants: StoredPlant[], deadline: number): Promise<bigint[]> {
+    const values = plants.map((_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`).join(',');
+    const inserted = await this.database.query<{ id: string }>(
+      `INSERT INTO plants (id, name, tag) VALUES ${values} ON CONFLICT (id) DO NOTHING RETURNING id`,
+      plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
+      deadline,
+    );
+    return inserted.map(({ id }) => BigInt(id));
+  }
+
+  async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
+    if (plants.length === 0) return [];
+    const found = await this.database.query<{ id: string; name: string; tag: string | null }>(
+      `SELECT id, name, tag FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
+      plants.map(({ id }) => id.toString()),
+      deadline,
+    );
+    return found.map((row) => ({ ...row, id: BigInt(row.id) }));
+  }
+}
