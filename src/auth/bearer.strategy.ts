@@ -5,6 +5,8 @@ import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { JwtVerifier, KeysUnavailableError } from './jwt-verifier.js';
 import { OpaqueTokens } from './opaque-tokens.js';
+import type { Logger } from 'pino';
+import { LOGGER } from '../operations/logging.js';
 import type { Principal } from './principal.js';
 
 export const REALM = 'plant-store';
@@ -18,7 +20,10 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   readonly #opaque: OpaqueTokens;
   readonly #jwt: JwtVerifier | undefined;
 
-  constructor(@Inject(CONFIG) config: Config) {
+  constructor(
+    @Inject(CONFIG) config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
     super({ realm: REALM });
     this.#opaque = new OpaqueTokens(config.auth.tokenDigests);
     this.#jwt = config.auth.jwt && new JwtVerifier(config.auth.jwt);
@@ -30,6 +35,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
       return (await this.#jwt?.verify(token)) ?? false;
     } catch (error) {
       if (!(error instanceof KeysUnavailableError)) throw error;
+      this.logger.error({ err: error }, 'A token could not be checked');
       throw new ServiceUnavailableException(error.message, { cause: error.cause });
     }
   }

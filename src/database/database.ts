@@ -79,10 +79,12 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       try {
         return await this.#attempt<Row>(sql, parameters, deadline);
       } catch (error) {
-        if (error instanceof StoreUnavailableError) throw error;
         if (blamesValues(error))
           throw new ValuesRefusedError('The store refused the values', { cause: error });
-        if (attempt === MAX_ATTEMPTS || !maySucceedAtOnce(error) || Date.now() >= deadline) {
+        const isLate = error instanceof StoreUnavailableError || Date.now() >= deadline;
+        if (isLate || attempt === MAX_ATTEMPTS || !maySucceedAtOnce(error)) {
+          this.logger.error({ err: error, attempt }, 'A statement failed');
+          if (error instanceof StoreUnavailableError) throw error;
           throw new StoreUnavailableError('The store can not be reached', { cause: error });
         }
         await delay(Math.random() * 10 * attempt);
