@@ -19,5 +19,7 @@ export default {
       },
     ],
   },
+  globalSetup: './test/support/global-setup.js',
+  globalTeardown: './test/support/global-teardown.js',
   testTimeout: 30_000,
 };

@@ -160,7 +160,7 @@ export class GroupCommit {
         this.#watchExpiry();
       },
       Math.max(1, head.deadline - Date.now()),
-    );
+    ).unref();
   }
 }
 

@@ -1,0 +1,92 @@
+import request from 'supertest';
+import { countRows, rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+const create = (body: string) =>
+  request(service.url)
+    .post('/plants')
+    .set('Authorization', `Bearer ${TOKEN}`)
+    .set('Content-Type', 'application/json')
+    .send(body);
+
+describe('createPlant', () => {
+  test('answers 200 with the name and the tag, and stores the plant', async () => {
+    const id = unusedId();
+    const response = await create(`{"id":${id},"name":"Monstera","tag":"indoor"}`);
+    expect(response.status).toBe(200);
+    expect(response.text).toBe('{"name":"Monstera","tag":"indoor"}');
+    expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'Monstera', tag: 'indoor' });
+  });
+
+  test('leaves out a tag that was left out, and keeps an empty one', async () => {
+    const [without, withEmpty] = [unusedId(), unusedId()];
+    expect((await create(`{"id":${without},"name":"a"}`)).text).toBe('{"name":"a"}');
+    expect((await create(`{"id":${withEmpty},"name":"","tag":""}`)).text).toBe('{"name":"","tag":""}');
+    expect(await rowOf(service, without)).toEqual({ id: without.toString(), name: 'a', tag: null });
+    expect(await rowOf(service, withEmpty)).toEqual({ id: withEmpty.toString(), name: '', tag: '' });
+  });
+
+  test('answers the same create again with 200 and stores one row', async () => {
+    const body = `{"id":${unusedId()},"name":"a","tag":"T"}`;
+    await create(body);
+    const before = await countRows(service);
+    const again = await create(body);
+    expect(again.status).toBe(200);
+    expect(again.text).toBe('{"name":"a","tag":"T"}');
+    expect(await countRows(service)).toBe(before);
+  });
+
+  test.each([
+    ['another name', '"name":"b","tag":"T"'],
+    ['another tag', '"name":"a","tag":"U"'],
+    ['no tag', '"name":"a"'],
+    ['an empty tag', '"name":"a","tag":""'],
+  ])('refuses a taken id with %s and leaves the plant as it is', async (_, members) => {
+    const id = unusedId();
+    await create(`{"id":${id},"name":"a","tag":"T"}`);
+    const response = await create(`{"id":${id},${members}}`);
+    expect(response.status).toBe(400);
+    expect(response.body).toEqual({
+      error: 409,
+      message: 'id is taken by another plant, with another name or tag.',
+    });
+    expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'a', tag: 'T' });
+  });
+
+  test('takes 40 creates of the same plant at once as one', async () => {
+    const id = unusedId();
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, () => create(`{"id":${id},"name":"same"}`)),
+    );
+    expect(responses.map(({ status, text }) => `${status} ${text}`)).toEqual(
+      Array(40).fill('200 {"name":"same"}'),
+    );
+    expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'same', tag: null });
+  });
+
+  test('lets one of 40 different plants under one id win, and refuses the others', async () => {
+    const id = unusedId();
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => create(`{"id":${id},"name":"plant ${index}"}`)),
+    );
+    const winners = responses.filter(({ status }) => status === 200);
+    const losers = responses.filter(
+      ({ status, body }) => status === 400 && (body as { error: number }).error === 409,
+    );
+    expect([winners.length, losers.length]).toEqual([1, 39]);
+    expect((await rowOf(service, id))?.name).toBe((winners[0]?.body as { name: string }).name);
+  });
+
+  test('ignores members that the contract does not name', async () => {
+    const id = unusedId();
+    const response = await create(
+      `{"extra":{"name":"x"},"id":${id},"name":"a","Name":"b","created_at":"1999-01-01"}`,
+    );
+    expect(response.text).toBe('{"name":"a"}');
+  });
+});

@@ -1,0 +1,86 @@
+import { randomInt } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { DataSource } from 'typeorm';
+import { createApp } from '../../src/app.js';
+import { loadConfig } from '../../src/config/config.js';
+import { Database } from '../../src/database/database.js';
+import { createLogger } from '../../src/operations/logging.js';
+import { createTestDatabase, type TestDatabase } from './database.js';
+
+export const TOKEN = 'test-token-0123456789';
+
+/** The service as shipped, made by `createApp()`, listening on a free port, on a database of its own. */
+export interface TestService {
+  app: NestExpressApplication;
+  port: number;
+  url: string;
+  /** Every log line so far. */
+  logs: () => string;
+  /** The rows of a statement on the service's own database. */
+  sql: <Row>(statement: string, parameters?: unknown[]) => Promise<Row[]>;
+  stop: () => Promise<void>;
+}
+
+export interface StoredRow {
+  id: string;
+  name: string;
+  tag: string | null;
+}
+
+/** @param options.database one to use that the caller drops; without it the service gets its own. */
+export async function startService(
+  options: { env?: Record<string, string>; database?: TestDatabase } = {},
+): Promise<TestService> {
+  const database = options.database ?? (await createTestDatabase());
+  const config = loadConfig({
+    ACCESS_TOKENS: TOKEN,
+    LOG_LEVEL: 'trace',
+    PORT: '0',
+    ...database.env,
+    ...options.env,
+  });
+  const lines: string[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString());
+      done();
+    },
+  });
+  const app = await createApp(config, createLogger(config.operations, sink));
+  await app.listen(config.http.port, config.http.host);
+  await app.get(Database).started;
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  return {
+    app,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    logs: () => lines.join(''),
+    sql: <Row>(statement: string, parameters?: unknown[]) =>
+      app.get(DataSource).query<Row[]>(statement, parameters),
+    stop: async () => {
+      app.getHttpServer().closeAllConnections();
+      await app.close();
+      if (options.database === undefined) await database.drop();
+    },
+  };
+}
+
+/** An id that no other test uses. */
+export function unusedId(): bigint {
+  return BigInt(randomInt(2 ** 47)) * 1_000n + BigInt(randomInt(1_000));
+}
+
+/** The row of an id, or undefined. */
+export async function rowOf(service: TestService, id: bigint): Promise<StoredRow | undefined> {
+  const [row] = await service.sql<StoredRow>('SELECT id, name, tag FROM plants WHERE id = $1', [
+    id.toString(),
+  ]);
+  return row;
+}
+
+export async function countRows(service: TestService): Promise<number> {
+  const [row] = await service.sql<{ count: string }>('SELECT count(*) FROM plants');
+  return Number(row?.count);
+}
