@@ -20,7 +20,7 @@ export function post(
   path = '/plants',
 ): Promise<Answer> {
   const bytes = Buffer.from(body as string);
-  const all = {
+  const all: Record<string, string | undefined> = {
     Host: 'localhost',
     Authorization: `Bearer ${TOKEN}`,
     'Content-Type': 'application/json',
@@ -29,8 +29,8 @@ export function post(
     ...headers,
   };
   const head = Object.entries(all)
-    .filter((entry): entry is [string, string] => entry[1] !== undefined)
-    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${value ?? ''}\r\n`)
     .join('');
   return exchange(port, [`POST ${path} HTTP/1.1\r\n${head}\r\n`, bytes]);
 }
