@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import bytes from 'bytes';
-import { cleanEnv, EnvError, makeValidator } from 'envalid';
+import { customCleanEnv, EnvError, makeValidator } from 'envalid';
 import proxyAddr from 'proxy-addr';
 
 /** All that the environment decides, read and checked once at the start. */
@@ -100,8 +100,10 @@ const list = (input: string) =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
 
-const tokenDigests = makeValidator<Buffer[]>((input) =>
-  list(input).map((entry, index) => {
+const tokenDigests = makeValidator<Buffer[]>((input) => {
+  const entries = list(input);
+  if (entries.length === 0) throw new EnvError('has no token in it');
+  return entries.map((entry, index) => {
     const position = `entry ${index + 1}`;
     if (entry.startsWith('sha256:')) {
       if (!/^sha256:[0-9a-f]{64}$/i.test(entry))
@@ -114,8 +116,8 @@ const tokenDigests = makeValidator<Buffer[]>((input) =>
       );
     }
     return createHash('sha256').update(entry).digest();
-  }),
-);
+  });
+});
 
 const origins = makeValidator<string[]>((input) =>
   list(input).map((entry, index) => {
@@ -174,6 +176,8 @@ export const VARIABLES = {
   SHUTDOWN_TIMEOUT_MS: integer(0, 600_000)({ default: 10_000 }),
 };
 
+const JWT_VARIABLES = ['JWT_JWKS_URL', 'JWT_ISSUER', 'JWT_AUDIENCE'] as const;
+
 /** Adds the variables of the file `.env`, where it exists, to those of the process, which go first. */
 export function readEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env');
@@ -186,30 +190,25 @@ export function readEnvFile(): void {
 export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const faults: string[] = [];
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  const env = cleanEnv(given, VARIABLES, {
-    reporter: ({ errors }) => {
-      for (const [name, error] of Object.entries(errors)) faults.push(`${name} ${error.message}`);
-    },
-  });
+  const report = ({ errors }: { errors: Partial<Record<string, Error>> }) => {
+    for (const [name, error] of Object.entries(errors)) faults.push(`${name} ${error?.message ?? ''}`);
+  };
+  const env = customCleanEnv(given, VARIABLES, (values) => values, { reporter: report });
 
   const production = env.NODE_ENV === 'production';
-  const { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = env;
-  const jwtVariables = { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience };
-  const jwtMissing = Object.entries(jwtVariables).filter(
-    ([name, value]) => value === undefined && !(name in given),
-  );
-  if (jwtMissing.length === 1 || jwtMissing.length === 2) {
-    for (const [name] of jwtMissing)
-      faults.push(`${name} is missing: JWT checking takes ${Object.keys(jwtVariables).join(', ')} together`);
+  const isGiven = (name: string) => name in given;
+  const jwtMissing = JWT_VARIABLES.filter((name) => !isGiven(name));
+  const hasNoJwt = jwtMissing.length === JWT_VARIABLES.length;
+  if (!hasNoJwt) {
+    for (const name of jwtMissing)
+      faults.push(`${name} is missing: JWT checking takes ${JWT_VARIABLES.join(', ')} together`);
   }
-  if (production && !('ACCESS_TOKENS' in given) && jwtMissing.length === 3) {
+  if (production && hasNoJwt && !isGiven('ACCESS_TOKENS')) {
     faults.push(
-      'ACCESS_TOKENS is missing: in production it or JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE must say who may call',
+      `ACCESS_TOKENS is missing: in production it, or ${JWT_VARIABLES.join(', ')}, must say who may call`,
     );
-  } else if ('ACCESS_TOKENS' in given && env.ACCESS_TOKENS.length === 0) {
-    faults.push('ACCESS_TOKENS has no token in it');
   }
-  if (production && !('DATABASE_URL' in given) && !('DATA_DIR' in given)) {
+  if (production && !isGiven('DATABASE_URL') && !isGiven('DATA_DIR')) {
     faults.push(
       'DATABASE_URL is missing: in production it must name a PostgreSQL server, or DATA_DIR a folder for the embedded one',
     );
@@ -236,10 +235,13 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     },
     auth: {
       tokenDigests: env.ACCESS_TOKENS,
-      jwt:
-        jwksUrl !== undefined && issuer !== undefined && audience !== undefined
-          ? { jwksUrl, issuer, audience }
-          : undefined,
+      jwt: hasNoJwt
+        ? undefined
+        : {
+            jwksUrl: env.JWT_JWKS_URL as string,
+            issuer: env.JWT_ISSUER as string,
+            audience: env.JWT_AUDIENCE as string,
+          },
     },
     operations: {
       logLevel: env.LOG_LEVEL,
