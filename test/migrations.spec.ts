@@ -1,0 +1,102 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { basename } from 'node:path';
+import { MIGRATIONS } from '../migrations/index.js';
+import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { startService } from './support/service.js';
+
+const MIGRATE = ['dist/src/database/migrate-command.js'];
+const TYPEORM = 'node_modules/typeorm/cli.js';
+const DATA_SOURCE = ['-d', 'dist/src/database/cli-data-source.js'];
+const GENERATE = [TYPEORM, 'migration:generate', 'never-written', '--dryrun', ...DATA_SOURCE];
+const REVERT = [TYPEORM, 'migration:revert', ...DATA_SOURCE];
+const NAMES = MIGRATIONS.map(({ name }) => name);
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(() => database.drop());
+
+/** Runs a command of package.json as npm does, without its build. */
+function run(command: string[]): Promise<{ code: number; output: string }> {
+  return new Promise((done) => {
+    const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...database.env };
+    const child = execFile(process.execPath, command, { env }, (_error, stdout, stderr) => {
+      done({ code: child.exitCode ?? -1, output: stdout + stderr });
+    });
+  });
+}
+
+async function recordedMigrations(): Promise<string[]> {
+  const service = await startService({ database, env: { MIGRATIONS: 'off' } });
+  try {
+    return (await service.sql<{ name: string }>('SELECT name FROM migrations')).map(({ name }) => name);
+  } finally {
+    await service.stop();
+  }
+}
+
+test('db:migrate migrates once, and a second time does no harm', async () => {
+  expect(await run(MIGRATE)).toEqual({ code: 0, output: `Migrated: ${NAMES.join(', ')}\n` });
+  expect(await run(MIGRATE)).toEqual({ code: 0, output: 'Nothing to migrate.\n' });
+  expect(await recordedMigrations()).toEqual(NAMES);
+});
+
+test('db:generate finds nothing to do after migrating, and something before', async () => {
+  expect((await run(GENERATE)).output).toContain('CREATE TABLE "plants"');
+  await run(MIGRATE);
+  expect((await run(GENERATE)).output).toContain('No changes in database schema were found');
+});
+
+test('db:revert takes back each migration, after which they run again', async () => {
+  await run(MIGRATE);
+  for (const name of NAMES.toReversed()) {
+    const { code, output } = await run(REVERT);
+    expect(output).toContain(`Migration ${name} has been reverted successfully`);
+    expect(code).toBe(0);
+  }
+  expect(await recordedMigrations()).toEqual([]);
+  expect((await run(MIGRATE)).output).toBe(`Migrated: ${NAMES.join(', ')}\n`);
+});
+
+test('db:migrate by four processes at once records each migration once', async () => {
+  const results = await Promise.all(Array.from({ length: 4 }, () => run(MIGRATE)));
+  for (const { code, output } of results) {
+    // Of the embedded database's folder one process at a time may have hold.
+    if (code !== 0) expect(output).toMatch(/^The database was not migrated: .+ is in use by process \d+/);
+    if (database.env.DATABASE_URL !== undefined) expect(code).toBe(0);
+  }
+  expect(results.filter(({ output }) => output.startsWith('Migrated: '))).toHaveLength(1);
+  expect(await recordedMigrations()).toEqual(NAMES);
+});
+
+test('db:migrate says what is wrong, and its exit code is 1', async () => {
+  const { drop } = database;
+  database = { env: { DATABASE_URL: 'postgres://plant:wrong-SECRET@127.0.0.1:1/plant' }, drop };
+  const { code, output } = await run(MIGRATE);
+  expect(output).toBe('The database was not migrated: connect ECONNREFUSED 127.0.0.1:1\n');
+  expect(code).toBe(1);
+});
+
+test('nothing in the schema stands in the way of sharding plants by id', async () => {
+  const service = await startService({ database });
+  try {
+    const obstacles = await service.sql(`
+      SELECT 'foreign key' AS kind, conname AS name FROM pg_constraint WHERE contype = 'f' AND 'plants'::regclass IN (conrelid, confrelid)
+      UNION ALL SELECT 'trigger', tgname FROM pg_trigger WHERE tgrelid = 'plants'::regclass
+      UNION ALL SELECT 'sequence', objid::regclass::name FROM pg_depend WHERE refobjid = 'plants'::regclass AND deptype IN ('a', 'i')
+        AND objid IN (SELECT oid FROM pg_class WHERE relkind = 'S')
+      UNION ALL SELECT 'unique index without id', indexrelid::regclass::name FROM pg_index WHERE indrelid = 'plants'::regclass AND indisunique
+        AND NOT (SELECT attnum FROM pg_attribute WHERE attrelid = indrelid AND attname = 'id') = ANY (indkey)`);
+    expect(obstacles).toEqual([]);
+  } finally {
+    await service.stop();
+  }
+});
+
+test('migrations/index.ts has every file of the folder, oldest first', () => {
+  const files = readdirSync('migrations').filter((file) => file !== 'index.ts');
+  const timestamps = files.map((file) => basename(file).split('-', 1)[0] as string).sort();
+  expect(NAMES.map((name) => /\d+$/.exec(name)?.[0])).toEqual(timestamps);
+});
