@@ -61,7 +61,7 @@ const SPACE = 0x20;
 /** Walks the outermost object of a text that is known to be JSON; each `skip…` returns the index after what it skips. */
 function readMembers(text: string, parsed: Record<string, unknown>): ExactObject {
   const members = new Map<string, ExactValue>();
-  const sources = new Map<string, string>();
+  const firsts = new Map<string, FirstValue>();
   let at = skipSpace(text, skipSpace(text, 0) + 1);
   while (text.charCodeAt(at) !== CLOSE_BRACE) {
     const nameEnd = skipString(text, at);
@@ -69,12 +69,12 @@ function readMembers(text: string, parsed: Record<string, unknown>): ExactObject
     const valueStart = skipSpace(text, skipSpace(text, nameEnd) + 1);
     const valueEnd = skipValue(text, valueStart);
     const source = text.slice(valueStart, valueEnd);
-    const earlier = sources.get(name);
-    if (earlier === undefined) {
-      sources.set(name, source);
+    const first = firsts.get(name);
+    if (first === undefined) {
+      firsts.set(name, { source, value: undefined });
       const value = parsed[name];
       members.set(name, typeof value === 'number' ? exactNumber(source) : (value as ExactValue));
-    } else if (!sameValue(earlier, source)) {
+    } else if (!isSameValue(first, source)) {
       throw new MalformedJsonError('stands twice in the body with two values', name);
     }
     at = skipSpace(text, valueEnd);
@@ -132,14 +132,23 @@ function readString(text: string, start: number, end: number): string {
   return content.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : content;
 }
 
+/** What stood first under a name. Its value is read when the name comes again, and once: it may be long, and come often. */
+interface FirstValue {
+  source: string;
+  value: ExactValue | undefined;
+}
+
 /** Two values are one where they are spelled alike, or are the same string or the same integer. */
-function sameValue(a: string, b: string): boolean {
-  if (a === b) return true;
-  const [x, y] = [a, b].map((source) => {
-    const value: unknown = JSON.parse(source);
-    return typeof value === 'number' ? exactNumber(source) : value;
-  });
-  return x === y && (typeof x === 'string' || typeof x === 'bigint');
+function isSameValue(first: FirstValue, source: string): boolean {
+  if (first.source === source) return true;
+  first.value ??= readScalar(first.source);
+  const isComparable = typeof first.value === 'string' || typeof first.value === 'bigint';
+  return isComparable && first.value === readScalar(source);
+}
+
+function readScalar(source: string): ExactValue {
+  const value = JSON.parse(source) as ExactValue;
+  return typeof value === 'number' ? exactNumber(source) : value;
 }
 
 const PLAIN_INTEGER = /^-?\d{1,19}$/;
