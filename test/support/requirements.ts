@@ -1,0 +1,35 @@
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Daemons stand in the system's folders, which a person's PATH may leave out. */
+const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/bin', '/usr/local/sbin'];
+
+/** The path of an installed program, or undefined. */
+export function programPath(name: string): string | undefined {
+  return FOLDERS.map((folder) => join(folder, name)).find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/**
+ * `describe` where everything that a suite needs is there, else `describe.skip` and a word about it: a bare machine has
+ * only Node.js.
+ *
+ * @param names programs, such as `nginx`, and environment variables, such as `TEST_DATABASE_URL`.
+ * @throws where something is missing and REQUIRE_ALL_SUITES=1 says that nothing may be.
+ */
+export function needs(...names: string[]): jest.Describe {
+  const missing = names.filter((name) =>
+    /^[A-Z_]+$/.test(name) ? !process.env[name] : programPath(name) === undefined,
+  );
+  if (missing.length === 0) return describe;
+  const sentence = `${expect.getState().testPath}: skipped, since ${missing.join(' and ')} is missing here`;
+  if (process.env.REQUIRE_ALL_SUITES === '1') throw new Error(sentence);
+  process.stderr.write(`${sentence}\n`);
+  return describe.skip;
+}
