@@ -12,6 +12,11 @@ try {
   const { config, token } = withOneTimeToken(loadConfig());
   const logger = createLogger(config.operations);
   process.on('exit', () => flushLogs(logger));
+  // Node's own report would show all that hangs on the error, the values of a statement among it.
+  process.on('uncaughtException', (error) => {
+    logger.fatal({ err: error }, 'The service can not go on');
+    process.exit(1);
+  });
 
   const app = await createApp(config, logger);
   stopGracefully(app, config.operations, logger);

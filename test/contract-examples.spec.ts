@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { exchange, post, type Answer } from './support/requests.js';
+import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+/** Every body of an Error that docs/CONTRACT.md shows. */
+const DOCUMENTED = [...readFileSync('docs/CONTRACT.md', 'utf8').matchAll(/^\{"error".*\}$/gm)].map(
+  ([body]) => body,
+);
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+const id = unusedId();
+const head = (request: string, headers = '') =>
+  exchange(service.port, [`${request} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${headers}\r\n`]);
+
+const EXAMPLES: [name: string, send: () => Promise<Answer>][] = [
+  ['a body that is not JSON', () => post(service.port, '{"id":1,')],
+  ['text that can not be stored', () => post(service.port, '{"id":1,"name":"a\\u0000"}')],
+  ['a name twice', () => post(service.port, '{"id":1,"name":"a","id":2}')],
+  ['no token', () => post(service.port, '{}', { Authorization: undefined })],
+  ['a refused token', () => post(service.port, '{}', { Authorization: 'Bearer nope' })],
+  ['a path where nothing is', () => head('GET /nothing')],
+  ['a method that the path does not have', () => head('GET /plants')],
+  ['a taken id', () => post(service.port, `{"id":${id},"name":"b"}`)],
+  ['a large body', () => post(service.port, ' '.repeat(1024 * 1024 + 1))],
+  ['another media type', () => post(service.port, '{}', { 'Content-Type': 'text/plain' })],
+  ['an unknown expectation', () => head('POST /plants', `Expect: tea\r\nAuthorization: Bearer ${TOKEN}\r\n`)],
+  ['several faults', () => post(service.port, '{"id":"71","tag":null}')],
+  ['large headers', () => head('GET /plants', `X: ${'x'.repeat(20_000)}\r\n`)],
+];
+
+beforeAll(async () => {
+  expect((await post(service.port, `{"id":${id},"name":"a"}`)).status).toBe(200);
+});
+
+test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', async (_, send) => {
+  expect(DOCUMENTED).toContain((await send()).text);
+});
+
+test('and to a create while the store can not be reached', async () => {
+  await service.sql('ALTER TABLE plants RENAME TO elsewhere');
+  const { text } = await post(service.port, `{"id":${unusedId()},"name":"a"}`);
+  await service.sql('ALTER TABLE elsewhere RENAME TO plants');
+  expect(DOCUMENTED).toContain(text);
+});
+
+test('every example of docs/CONTRACT.md is one of these', () => {
+  expect(DOCUMENTED).toHaveLength(EXAMPLES.length + 1);
+});
