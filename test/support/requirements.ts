@@ -28,8 +28,8 @@ export function needs(...names: string[]): jest.Describe {
     /^[A-Z_]+$/.test(name) ? !process.env[name] : programPath(name) === undefined,
   );
   if (missing.length === 0) return describe;
-  const sentence = `${expect.getState().testPath}: skipped, since ${missing.join(' and ')} is missing here`;
-  if (process.env.REQUIRE_ALL_SUITES === '1') throw new Error(sentence);
-  process.stderr.write(`${sentence}\n`);
+  const lack = `${expect.getState().testPath} needs ${missing.join(' and ')}, missing here`;
+  if (process.env.REQUIRE_ALL_SUITES === '1') throw new Error(lack);
+  process.stderr.write(`Skipped: ${lack}\n`);
   return describe.skip;
 }
