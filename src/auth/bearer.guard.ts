@@ -43,6 +43,8 @@ export class BearerGuard extends AuthGuard('bearer') {
       request.user = remembered;
       return true;
     }
+    // RFC 6750 section 2.1 allows several spaces after the scheme, the strategy one.
+    request.headers.authorization = header.replace(/^(bearer) +/i, '$1 ');
     await super.canActivate(context);
     const principal = request.user as Principal;
     const lifetime = Math.min(VERDICT_MAX_AGE_MS, (principal.expiresAt ?? Infinity) - Date.now());
@@ -60,11 +62,10 @@ export class BearerGuard extends AuthGuard('bearer') {
     if (error instanceof Error) throw error;
     if (principal) return principal;
     // The strategy gives no challenge for an Authorization header of more or fewer parts than two.
-    const isBare = /^\s*\S*\s*$/.test(
-      context.switchToHttp().getRequest<Request>().headers.authorization ?? '',
-    );
+    const { authorization = '' } = context.switchToHttp().getRequest<Request>().headers;
+    const hasToken = /^bearer[ \t]/i.test(authorization);
     const refused =
-      typeof challenge === 'string' ? challenge : challengeFor(isBare ? undefined : 'invalid_token');
+      typeof challenge === 'string' ? challenge : challengeFor(hasToken ? 'invalid_token' : undefined);
     context.switchToHttp().getResponse<Response>().setHeader('WWW-Authenticate', refused);
     throw new UnauthorizedException(
       refused.includes('error=')
