@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { exchange, expectError, post, type Answer, type Bytes } from './support/requests.js';
+import { countRows, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+const SECOND_TOKEN = 'second~token/+==';
+const HASHED_TOKEN = 'kept.out-of_the.environment';
+const HASH = createHash('sha256').update(HASHED_TOKEN).digest('hex');
+
+/** RFC 6750 section 3: the whole header, with an error code only where a token came. */
+const NO_CREDENTIALS = 'Bearer realm="plant-store"';
+const INVALID_TOKEN = 'Bearer realm="plant-store", error="invalid_token"';
+const INVALID_REQUEST = 'Bearer realm="plant-store", error="invalid_request"';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService({ env: { ACCESS_TOKENS: `${TOKEN},${SECOND_TOKEN},sha256:${HASH}` } });
+});
+afterAll(() => service.stop());
+
+/** A request that would be good with a token, with these header lines in place of one. */
+function withHeaders(lines: string[], body: Bytes = `{"id":${unusedId()},"name":"a"}`, path = '/plants') {
+  const mediaType = lines.some((line) => line.startsWith('Content-Type:'))
+    ? []
+    : ['Content-Type: application/json'];
+  const all = ['Host: localhost', ...mediaType, ...lines, 'Connection: close'];
+  const bytes = Buffer.from(body as string);
+  const head = [...all, `Content-Length: ${bytes.length}`].map((line) => `${line}\r\n`).join('');
+  return exchange(service.port, [`POST ${path} HTTP/1.1\r\n${head}\r\n`, bytes]);
+}
+
+function expectUnauthorized(answer: Answer, challenge: string): void {
+  expectError(answer, 401);
+  expect(answer.headers['www-authenticate']).toBe(challenge);
+}
+
+describe('A request without credentials', () => {
+  test.each([
+    ['no Authorization', []],
+    ['an empty one', ['Authorization: ']],
+    ['the scheme alone', ['Authorization: Bearer']],
+    ['the scheme and a space', ['Authorization: Bearer ']],
+    ['the token alone', [`Authorization: ${TOKEN}`]],
+    ['a scheme that only starts alike', [`Authorization: BearerX ${TOKEN}`]],
+    ['Basic', ['Authorization: Basic dXNlcjpwYXNz']],
+    ['Basic with the token', [`Authorization: Basic ${TOKEN}`]],
+    ['Digest, which has several parts', ['Authorization: Digest username="u", realm="r", uri="/plants"']],
+    ['the token in another header', [`Proxy-Authorization: Bearer ${TOKEN}`, `X-Access-Token: ${TOKEN}`]],
+    ['the token in a cookie', [`Cookie: access_token=${TOKEN}; Authorization=Bearer ${TOKEN}`]],
+  ])('is refused with a challenge that names no error: %s', async (_, lines) => {
+    expectUnauthorized(await withHeaders(lines), NO_CREDENTIALS);
+  });
+});
+
+describe('A token', () => {
+  test.each([
+    ['another scheme case', `Authorization: bearer ${TOKEN}`],
+    ['another scheme case', `Authorization: BEARER ${TOKEN}`],
+    ['another header case', `aUTHORIZATION: Bearer ${TOKEN}`],
+    ['several spaces', `Authorization: Bearer    ${TOKEN}`],
+    ['space around the value', `Authorization: \t Bearer ${TOKEN} \t `],
+    ['the second of the tokens', `Authorization: Bearer ${SECOND_TOKEN}`],
+    ['the token behind a digest', `Authorization: Bearer ${HASHED_TOKEN}`],
+  ])('is accepted with %s: %s', async (_, line) => {
+    expect((await withHeaders([line])).status).toBe(200);
+  });
+
+  test.each([
+    ['another token', 'nope'],
+    ['another case', TOKEN.toUpperCase()],
+    ['two parts', `${TOKEN} ${TOKEN}`],
+    ['a tab', `\t${TOKEN}`],
+    ['quotes', `"${TOKEN}"`],
+    ['a comma after it', `${TOKEN},`],
+    ['two credentials in one header', `nope, Bearer ${TOKEN}`],
+    ['all tokens as they are configured', `${TOKEN},${SECOND_TOKEN}`],
+    ['a digest', HASH],
+    ['a digest as it is configured', `sha256:${HASH}`],
+    ['more padding', `${SECOND_TOKEN}=`],
+    ['less padding', SECOND_TOKEN.slice(0, -1)],
+    ['an encoded character', `%74${TOKEN.slice(1)}`],
+    ['an unsigned JWT', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.'],
+    ['6000 characters', 'x'.repeat(6000)],
+  ])('is refused: %s', async (_, credentials) => {
+    expectUnauthorized(await withHeaders([`Authorization: Bearer ${credentials}`]), INVALID_TOKEN);
+  });
+
+  test('is refused at every length, shorter or longer than a good one', async () => {
+    const lengths = Array.from({ length: 2 * TOKEN.length }, (_, index) => index + 1);
+    for (const length of lengths.filter((length) => length !== TOKEN.length)) {
+      const token = TOKEN.repeat(3).slice(0, length);
+      expectUnauthorized(await withHeaders([`Authorization: Bearer ${token}`]), INVALID_TOKEN);
+    }
+  });
+
+  test('is refused with every other byte in any place', async () => {
+    const visible = Array.from({ length: 256 }, (_, byte) => byte).filter(
+      (byte) => byte > 0x20 && byte !== 0x7f,
+    );
+    for (const byte of visible) {
+      const place = byte % TOKEN.length;
+      const token = TOKEN.slice(0, place) + String.fromCharCode(byte) + TOKEN.slice(place + 1);
+      if (token === TOKEN) continue;
+      expectUnauthorized(await withHeaders([`Authorization: Bearer ${token}`]), INVALID_TOKEN);
+    }
+  });
+
+  test.each([0x00, 0x01, 0x0b, 0x1f, 0x7f])('never reaches the service with the byte %i', async (byte) => {
+    const line = `Authorization: Bearer ${TOKEN}${String.fromCharCode(byte)}`;
+    expectError(await withHeaders([line]), 400);
+  });
+
+  test.each([
+    ['the same twice', [`Authorization: Bearer ${TOKEN}`, `Authorization: Bearer ${TOKEN}`]],
+    ['a good and a bad one', [`Authorization: Bearer ${TOKEN}`, 'Authorization: Bearer nope']],
+    ['a bad and a good one', ['Authorization: Bearer nope', `Authorization: Bearer ${TOKEN}`]],
+    ['an empty and a good one', ['Authorization:', `authorization: Bearer ${TOKEN}`]],
+    ['another scheme and a good one', ['Authorization: Basic x', `AUTHORIZATION: Bearer ${TOKEN}`]],
+  ])(
+    'is refused in two Authorization headers, since a gateway might read the other: %s',
+    async (_, lines) => {
+      const before = await countRows(service);
+      const answer = await withHeaders(lines);
+      expectError(answer, 400);
+      expect(answer.headers['www-authenticate']).toBe(INVALID_REQUEST);
+      expect(await countRows(service)).toBe(before);
+    },
+  );
+});
+
+describe('A token outside the Authorization header', () => {
+  const form = 'Content-Type: application/x-www-form-urlencoded';
+  test.each([
+    ['in the query', '{"id":1,"name":"a"}', `/plants?access_token=${TOKEN}`, []],
+    ['in the query, encoded', '{"id":1,"name":"a"}', `/plants?access%5Ftoken=${TOKEN}`, []],
+    ['in a JSON body', `{"id":1,"name":"a","access_token":"${TOKEN}"}`, '/plants', []],
+    ['in a form', `id=1&name=a&access_token=${TOKEN}`, '/plants', [form]],
+  ])('is not looked at: %s', async (_, body, path, lines) => {
+    const before = await countRows(service);
+    expectUnauthorized(await withHeaders(lines, body, path), NO_CREDENTIALS);
+    expect(await countRows(service)).toBe(before);
+  });
+
+  test('is no second credential beside a good header', async () => {
+    const inQuery = `{"id":${unusedId()},"name":"a"}`;
+    expect((await post(service.port, inQuery, {}, '/plants?access_token=zzz')).status).toBe(200);
+    const inBody = `{"id":${unusedId()},"name":"a","access_token":"zzz"}`;
+    expect((await post(service.port, inBody)).status).toBe(200);
+  });
+});
+
+describe('Without a token nothing of the body is looked at, and the answer does not wait for it', () => {
+  const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024, ' '));
+  const unsent = { 'Content-Length': '500' };
+  test.each<[string, Bytes, Record<string, string | undefined>]>([
+    ['malformed JSON', '{"id":1,', {}],
+    ['bytes that are no text', Uint8Array.of(0xff, 0xfe), {}],
+    ['an empty body', '', {}],
+    ['an oversize body', 'x'.repeat(2 * 1024 * 1024), {}],
+    ['an oversize length', '', { 'Content-Length': '99999999999' }],
+    ['a gzip bomb', bomb, { 'Content-Encoding': 'gzip' }],
+    ['a broken coding', 'x', { 'Content-Encoding': 'gzip' }],
+    ['an unknown coding', 'x', { 'Content-Encoding': 'foo' }],
+    ['another media type', '<a/>', { 'Content-Type': 'text/xml' }],
+    ['no media type', 'x', { 'Content-Type': undefined }],
+    ['a body that stops half-way', '{"id":1,', unsent],
+    ['a body that never starts', '', unsent],
+    [
+      'a chunked body that never ends',
+      '4\r\n{"id',
+      { 'Transfer-Encoding': 'chunked', 'Content-Length': undefined },
+    ],
+    ['a client that waits for leave to send', '', { Expect: '100-continue', ...unsent }],
+  ])('%s', async (_, body, headers) => {
+    const started = Date.now();
+    for (const [authorization, challenge] of [
+      [undefined, NO_CREDENTIALS],
+      ['Bearer nope', INVALID_TOKEN],
+    ] as const) {
+      expectUnauthorized(
+        await post(service.port, body, { ...headers, Authorization: authorization }),
+        challenge,
+      );
+    }
+    // A body that were waited for would be so for 30 seconds.
+    expect(Date.now() - started).toBeLessThan(5_000);
+  });
+});
+
+describe('The remembered verdicts', () => {
+  test('are never mixed up, whatever comes at once', async () => {
+    const good = [TOKEN, SECOND_TOKEN, HASHED_TOKEN].flatMap((token) => [
+      `Bearer ${token}`,
+      `bearer ${token}`,
+    ]);
+    const bad = [`${TOKEN}x`, TOKEN.slice(1), SECOND_TOKEN.slice(0, -1), HASH].map(
+      (token) => `Bearer ${token}`,
+    );
+    const others = [`Basic ${TOKEN}`, TOKEN, '', `Bearer${TOKEN}`];
+    const presented = Array.from({ length: 30 }, () => [...good, ...bad, ...others]).flat();
+    const answers = await Promise.all(
+      presented.map((credentials) => withHeaders([`Authorization: ${credentials}`])),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(
+      presented.map((credentials) => (good.includes(credentials) ? 200 : 401)),
+    );
+  });
+
+  test('are forgotten neither into acceptance nor into refusal when more tokens come than are kept', async () => {
+    for (let index = 0; index < 1_100; index++) {
+      const answer = await withHeaders([`Authorization: Bearer ${TOKEN}${index}`]);
+      if (answer.status !== 401) throw new Error(`token ${index} was answered ${answer.status}`);
+    }
+    expect((await withHeaders([`Authorization: Bearer ${TOKEN}`])).status).toBe(200);
+  });
+});
+
+test('No token, good or bad, is in a log line', () => {
+  const logs = service.logs();
+  expect(logs).toContain('"status":401');
+  for (const secret of [TOKEN, SECOND_TOKEN, HASHED_TOKEN, HASH, 'nope', 'access_token']) {
+    expect(logs).not.toContain(secret);
+  }
+});
