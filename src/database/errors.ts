@@ -10,8 +10,11 @@ export class ValuesRefusedError extends Error {
   override name = 'ValuesRefusedError' as const;
 }
 
-/** SQLSTATE classes (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit. */
-const BLAMES_VALUES = /^(22|23|54)...$/;
+/**
+ * SQLSTATEs (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit, and
+ * what a trigger raises.
+ */
+const BLAMES_VALUES = /^((22|23|54)...|P0001)$/;
 
 /**
  * SQLSTATEs after which the same statement may succeed at once: serialization failure, deadlock, and the ends of a

@@ -1,5 +1,12 @@
 import { STATUS_CODES } from 'node:http';
-import { Catch, HttpException, HttpStatus, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import {
+  Catch,
+  HttpException,
+  HttpStatus,
+  UnprocessableEntityException,
+  type ArgumentsHost,
+  type ExceptionFilter,
+} from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { abandonBody } from './abandoned-body.js';
@@ -29,6 +36,9 @@ export class ErrorFilter implements ExceptionFilter {
     // What can't be served for now (503) is logged where that is found out, once for all the requests that it fails.
     if (error >= 500 && error !== 503)
       this.logger.error({ err: exception, requestId: request.id, error }, message);
+    // What the database refuses of a request is logged for whoever has to find out why.
+    if (exception instanceof UnprocessableEntityException && exception.cause !== undefined)
+      this.logger.warn({ err: exception.cause, requestId: request.id, error }, message);
     if (response.headersSent || exception instanceof RequestAbortedError) {
       request.socket.destroy();
       return;

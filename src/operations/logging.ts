@@ -28,21 +28,24 @@ export function flushLogs(logger: Logger): void {
   }
 }
 
+/** SQLSTATE classes whose messages may repeat a value: data exception, constraint and view violation, a trigger's own. */
+const MAY_REPEAT_VALUES = /^(22|23|44|P0)...$/;
+
 /**
- * What the logs tell of an error: its type, message, stack and causes, of a database error the SQLSTATE. Never what
- * else hangs on it: TypeORM and pg attach the statement, its values and the row that failed.
+ * What the logs tell of an error: its type, message, stack and causes, of a database error the SQLSTATE and the
+ * constraint. Never what else hangs on it: TypeORM and pg attach the statement, its values and the row that failed.
  */
 export function errorWithoutValues(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   if (error instanceof QueryFailedError) return errorWithoutValues(error.driverError);
-  const code = (error as { code?: unknown }).code;
-  // PostgreSQL repeats the value in the message of a data exception (SQLSTATE class 22).
-  const isDataException = typeof code === 'string' && /^22...$/.test(code);
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  const mayRepeatValues = typeof code === 'string' && MAY_REPEAT_VALUES.test(code);
   return {
     type: error.name,
     ...(typeof code === 'string' && { code }),
-    message: isDataException ? 'data exception' : error.message,
-    ...(!isDataException && { stack: error.stack }),
+    ...(typeof constraint === 'string' && { constraint }),
+    message: mayRepeatValues ? 'left out, since it may repeat a value' : error.message,
+    ...(!mayRepeatValues && { stack: error.stack }),
     ...(error.cause !== undefined && { cause: errorWithoutValues(error.cause) }),
   };
 }
