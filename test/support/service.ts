@@ -29,9 +29,16 @@ export interface StoredRow {
   tag: string | null;
 }
 
-/** @param options.database one to use that the caller drops; without it the service gets its own. */
+/**
+ * @param options.database one to use that the caller drops; without it the service gets its own.
+ * @param options.prepare called with the application before it listens.
+ */
 export async function startService(
-  options: { env?: Record<string, string>; database?: TestDatabase } = {},
+  options: {
+    env?: Record<string, string>;
+    database?: TestDatabase;
+    prepare?: (app: NestExpressApplication) => void;
+  } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
   const config = loadConfig({
@@ -49,6 +56,7 @@ export async function startService(
     },
   });
   const app = await createApp(config, createLogger(config.operations, sink));
+  options.prepare?.(app);
   await app.listen(config.http.port, config.http.host);
   await app.get(Database).started;
   const { port } = app.getHttpServer().address() as AddressInfo;
