@@ -21,13 +21,14 @@ try {
   const app = await createApp(config, logger);
   stopGracefully(app, config.operations, logger);
   await app.listen(config.http.port, config.http.host);
-  await app.get(Database).started;
   const { port } = app.getHttpServer().address() as AddressInfo;
   logger.info({ host: config.http.host, port }, 'Listening');
-  if (!config.production) process.stdout.write(welcome({ host: config.http.host, port, token }));
+  const isUsable = await app.get(Database).started;
+  if (isUsable && !config.production) process.stdout.write(welcome({ host: config.http.host, port, token }));
 } catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(
-    `${error instanceof ConfigError ? error.message : `Plant Store could not start: ${String(error)}`}\n`,
+    error instanceof ConfigError ? `${message}\n` : `Plant Store could not start: ${message}\n`,
   );
   process.exit(1);
 }

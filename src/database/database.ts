@@ -26,9 +26,12 @@ const READY_TIMEOUT_MS = 1_000;
 /** The connection to the database: its start, its statements with their time limit, and its end. */
 @Injectable()
 export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** Settles when the database can be used for the first time; rejects where it never will without a change. */
-  readonly started: Promise<void>;
-  #resolveStarted!: (outcome: Promise<void>) => void;
+  /**
+   * True when the database can be used for the first time, false where the service was stopped before that.
+   * Rejects where it can't be used without a change of the configuration.
+   */
+  readonly started: Promise<boolean>;
+  #resolveStarted!: (outcome: Promise<boolean>) => void;
   #embedded: EmbeddedPostgres | undefined;
   #usable = false;
   #stopping = false;
@@ -121,7 +124,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
-  async #start(): Promise<void> {
+  async #start(): Promise<boolean> {
     const { url, dataDir, migrations } = this.config.database;
     if (url === undefined) {
       this.#embedded = await openEmbeddedPostgres(dataDir, this.logger);
@@ -133,7 +136,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         const executed = migrations === 'auto' ? await migrate(this.dataSource) : [];
         if (executed.length > 0) this.logger.info({ migrations: executed }, 'Migrated the database');
         this.#usable = true;
-        return;
+        return true;
       } catch (error) {
         if (!maySucceedLater(error)) throw error;
         if (attempt === 1)
@@ -141,5 +144,6 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         await delay(START_RETRY_MS);
       }
     }
+    return false;
   }
 }
