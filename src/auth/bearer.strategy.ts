@@ -20,13 +20,14 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   readonly #opaque: OpaqueTokens;
   readonly #jwt: JwtVerifier | undefined;
 
-  constructor(
-    @Inject(CONFIG) config: Config,
-    @Inject(LOGGER) private readonly logger: Logger,
-  ) {
+  constructor(@Inject(CONFIG) config: Config, @Inject(LOGGER) logger: Logger) {
     super({ realm: REALM });
     this.#opaque = new OpaqueTokens(config.auth.tokenDigests);
-    this.#jwt = config.auth.jwt && new JwtVerifier(config.auth.jwt);
+    this.#jwt =
+      config.auth.jwt &&
+      new JwtVerifier(config.auth.jwt, (err) =>
+        logger.error({ err }, 'The keys of the token issuer could not be fetched'),
+      );
   }
 
   async validate(token: string): Promise<Principal | false> {
@@ -35,7 +36,6 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
       return (await this.#jwt?.verify(token)) ?? false;
     } catch (error) {
       if (!(error instanceof KeysUnavailableError)) throw error;
-      this.logger.error({ err: error }, 'A token could not be checked');
       throw new ServiceUnavailableException(error.message, { cause: error.cause });
     }
   }

@@ -1,4 +1,11 @@
-import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  jwtVerify,
+  type JWTVerifyGetKey,
+} from 'jose';
 import type { Config } from '../config/config.js';
 import type { Principal } from './principal.js';
 
@@ -11,6 +18,8 @@ const JWKS_MAX_AGE_MS = 10 * 60_000;
 /** A token with an unknown key makes the keys be fetched again, at most this often. */
 const JWKS_COOLDOWN_MS = 1_000;
 const JWKS_TIMEOUT_MS = 2_000;
+/** After a fetch that failed, none is tried for this time: callers don't wait for a dead issuer one after the other. */
+const JWKS_RETRY_MS = 3_000;
 
 /** The keys to check a token with can't be had, so nothing can be said about the token. */
 export class KeysUnavailableError extends Error {
@@ -20,20 +29,34 @@ export class KeysUnavailableError extends Error {
 /** Checks signed JWTs (RFC 7519) against the keys that the issuer publishes (RFC 7517). */
 export class JwtVerifier {
   readonly #keyFor: JWTVerifyGetKey;
+  #failure: { error: Error; retryAt: number } | undefined;
 
-  constructor(private readonly config: NonNullable<Config['auth']['jwt']>) {
+  /** @param onFailure called once for each fetch of the keys that failed. */
+  constructor(
+    private readonly config: NonNullable<Config['auth']['jwt']>,
+    onFailure: (error: Error) => void,
+  ) {
     const remote = createRemoteJWKSet(new URL(config.jwksUrl), {
       cacheMaxAge: JWKS_MAX_AGE_MS,
       cooldownDuration: JWKS_COOLDOWN_MS,
       timeoutDuration: JWKS_TIMEOUT_MS,
+      [customFetch]: (url, options) =>
+        this.#failure !== undefined && Date.now() < this.#failure.retryAt
+          ? Promise.reject(this.#failure.error)
+          : fetch(url, options),
     });
     this.#keyFor = async (header, token) => {
       try {
         return await remote(header, token);
-      } catch (error) {
-        if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
-          throw error;
-        // The keys can't be fetched: a key that is known goes on working.
+      } catch (thrown) {
+        if (thrown instanceof errors.JWKSNoMatchingKey || thrown instanceof errors.JWKSMultipleMatchingKeys)
+          throw thrown;
+        const error = thrown as Error;
+        if (error !== this.#failure?.error) {
+          this.#failure = { error, retryAt: Date.now() + JWKS_RETRY_MS };
+          onFailure(error);
+        }
+        // A key that is known goes on working.
         const known = remote.jwks();
         const key = known && (await createLocalJWKSet(known)(header, token).catch(() => undefined));
         if (key !== undefined) return key;
@@ -58,7 +81,8 @@ export class JwtVerifier {
       });
       return { subject: payload.sub, expiresAt: ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000 };
     } catch (error) {
-      if (error instanceof errors.JOSEError) return undefined;
+      // jose throws a TypeError for a key that is unfit, such as RSA of less than 2048 bits (RFC 7518 section 3.3).
+      if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined;
       throw error;
     }
   }

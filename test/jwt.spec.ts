@@ -1,0 +1,343 @@
+import { createHmac, generateKeyPairSync, randomUUID, KeyObject, sign } from 'node:crypto';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { jest } from '@jest/globals';
+import {
+  base64url,
+  CompactEncrypt,
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  SignJWT,
+  type CryptoKey,
+  type JWK,
+  type JWTPayload,
+} from 'jose';
+import { expectError, post } from './support/requests.js';
+import { startService, unusedId, type TestService } from './support/service.js';
+
+const ISSUER = 'https://issuer.example';
+const AUDIENCE = 'plant-store';
+const MINUTE_MS = 60_000;
+
+interface Key {
+  kid: string;
+  alg: string;
+  privateKey: CryptoKey;
+  publicKey: CryptoKey;
+}
+
+async function makeKey(alg: string): Promise<Key> {
+  return { kid: randomUUID(), alg, ...(await generateKeyPair(alg, { extractable: true })) };
+}
+
+const publicJwk = async ({ publicKey, kid }: Key): Promise<JWK> => ({
+  ...(await exportJWK(publicKey)),
+  kid,
+  use: 'sig',
+});
+
+/** Publishes keys as an issuer does, or does not where `answer` says something else. */
+class KeyServer {
+  keys: JWK[] = [];
+  fetches = 0;
+  answer: RequestListener | undefined;
+  readonly #server: Server = createServer((request, response) => {
+    this.fetches++;
+    if (this.answer !== undefined) this.answer(request, response);
+    else
+      response.setHeader('Content-Type', 'application/jwk-set+json').end(JSON.stringify({ keys: this.keys }));
+  });
+
+  async listen(): Promise<string> {
+    await new Promise<void>((done) => this.#server.listen(0, '127.0.0.1', done));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/jwks`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((done) => this.#server.close(done));
+  }
+}
+
+let rsa: Key;
+let ec: Key;
+let keyServer: KeyServer;
+let service: TestService;
+
+beforeAll(async () => {
+  [rsa, ec] = await Promise.all([makeKey('RS256'), makeKey('ES256')]);
+  keyServer = new KeyServer();
+  service = await startService({
+    env: { JWT_JWKS_URL: await keyServer.listen(), JWT_ISSUER: ISSUER, JWT_AUDIENCE: AUDIENCE },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await keyServer.close();
+});
+
+/** Puts the clock forward, for everything in this process; timers go on as they are. */
+function passTime(milliseconds: number): void {
+  jest.setSystemTime(Date.now() + milliseconds);
+}
+
+const TIMERS = [
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+] as const;
+beforeAll(() => {
+  jest.useFakeTimers({
+    advanceTimers: true,
+    doNotFake: [...TIMERS, 'nextTick', 'queueMicrotask', 'performance', 'hrtime'],
+  });
+});
+afterAll(() => {
+  jest.useRealTimers();
+});
+beforeEach(async () => {
+  keyServer.keys = await Promise.all([rsa, ec].map(publicJwk));
+  keyServer.answer = undefined;
+  // A fetch that failed is tried again.
+  passTime(MINUTE_MS);
+});
+
+const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+
+function claims(changes: Record<string, unknown> = {}): JWTPayload {
+  return { iss: ISSUER, aud: AUDIENCE, sub: 'gardener', exp: inSeconds(3600), jti: randomUUID(), ...changes };
+}
+
+function makeToken(key: Key, payload = claims(), header: Record<string, unknown> = {}): Promise<string> {
+  return new SignJWT(payload)
+    .setProtectedHeader({ alg: key.alg, kid: key.kid, ...header })
+    .sign(key.privateKey);
+}
+
+/** A JWT made by hand, for what jose would not sign. */
+function forge(header: object, signer: (input: string) => Buffer, payload: unknown = claims()): string {
+  const input = [header, payload].map((part) => base64url.encode(JSON.stringify(part))).join('.');
+  return `${input}.${signer(input).toString('base64url')}`;
+}
+
+const signByHand = (input: string) => sign('sha256', Buffer.from(input), KeyObject.from(rsa.privateKey));
+
+const create = (token: string) =>
+  post(service.port, `{"id":${unusedId()},"name":"a"}`, { Authorization: `Bearer ${token}` });
+
+async function expectAccepted(token: string): Promise<void> {
+  expect(await create(token)).toMatchObject({ status: 200, text: '{"name":"a"}' });
+}
+
+async function expectRefused(token: string): Promise<void> {
+  const answer = await create(token);
+  expectError(answer, 401);
+  expect(answer.headers['www-authenticate']).toBe('Bearer realm="plant-store", error="invalid_token"');
+}
+
+describe('a JWT is accepted', () => {
+  test.each(['RS256', 'PS256', 'ES256', 'EdDSA'])('with %s', async (alg) => {
+    const key = await makeKey(alg);
+    keyServer.keys.push(await publicJwk(key));
+    passTime(MINUTE_MS);
+    await expectAccepted(await makeToken(key));
+  });
+
+  test.each([
+    ['for one of several audiences', () => ({ aud: ['another', AUDIENCE] })],
+    ['that ended 20 s ago by this clock', () => ({ exp: inSeconds(-20) })],
+    ['that begins in 20 s by this clock', () => ({ nbf: inSeconds(20) })],
+    ['without a subject', () => ({ sub: undefined })],
+  ])('%s', async (_, changes) => expectAccepted(await makeToken(ec, claims(changes()))));
+
+  test('whose header names no key where only one fits', async () => {
+    await expectAccepted(await makeToken(ec, claims(), { kid: undefined }));
+  });
+
+  test('that is made by hand, as the forged ones below are', async () => {
+    await expectAccepted(forge({ alg: 'RS256', kid: rsa.kid }, signByHand));
+  });
+
+  test('whose header says that it is an access token (RFC 9068)', async () => {
+    await expectAccepted(await makeToken(ec, claims(), { typ: 'at+jwt' }));
+  });
+
+  test('and its subject is in the log of the request, the token is not', async () => {
+    const token = await makeToken(ec, claims({ sub: 'client-4711' }));
+    await expectAccepted(token);
+    expect(service.logs()).toContain('"subject":"client-4711"');
+    expect(service.logs()).not.toContain(token.split('.')[2]);
+  });
+
+  test('no longer than it lasts, though its verdict is remembered', async () => {
+    const token = await makeToken(ec, claims({ exp: inSeconds(-28) }));
+    await expectAccepted(token);
+    await new Promise((done) => setTimeout(done, 2_500));
+    await expectRefused(token);
+  });
+});
+
+describe('a JWT is refused', () => {
+  test.each([
+    ['that ended 40 s ago', () => ({ exp: inSeconds(-40) })],
+    ['that begins in 40 s', () => ({ nbf: inSeconds(40) })],
+    ['without an end', () => ({ exp: undefined })],
+    ['whose end is text', () => ({ exp: '9999999999' })],
+    ['of another issuer', () => ({ iss: `${ISSUER}/` })],
+    ['without an issuer', () => ({ iss: undefined })],
+    ['for another audience', () => ({ aud: 'another' })],
+    ['without an audience', () => ({ aud: undefined })],
+  ])('%s', async (_, changes) => expectRefused(await makeToken(ec, claims(changes()))));
+
+  test.each(['RS384', 'RS512', 'PS384', 'PS512'])('with %s, by a key that is published', async (alg) => {
+    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+    const key = { kid: randomUUID(), alg, privateKey, publicKey };
+    keyServer.keys.push(await publicJwk(key));
+    passTime(MINUTE_MS);
+    await expectRefused(await makeToken(key));
+  });
+
+  test.each(['none', 'None', 'NONE', ''])('with the algorithm "%s" and no signature', async (alg) => {
+    await expectRefused(forge({ alg, kid: ec.kid }, () => Buffer.alloc(0)));
+  });
+
+  test.each(['HS256', 'HS384', 'HS512'])('with %s and the public key as the secret', async (alg) => {
+    const hash = alg.replace('HS', 'sha');
+    const jwk = await publicJwk(rsa);
+    const spki = await exportSPKI(rsa.publicKey);
+    for (const secret of [spki, spki.trim(), JSON.stringify(jwk), String(jwk.n)]) {
+      const signer = (input: string) => createHmac(hash, secret).update(input).digest();
+      await expectRefused(forge({ alg, kid: rsa.kid }, signer));
+    }
+  });
+
+  test('with HMAC and a secret that the issuer published by mistake', async () => {
+    keyServer.keys.push({ kty: 'oct', kid: 'oct', alg: 'HS256', k: base64url.encode('secret') });
+    passTime(MINUTE_MS);
+    const signer = (input: string) => createHmac('sha256', 'secret').update(input).digest();
+    await expectRefused(forge({ alg: 'HS256', kid: 'oct' }, signer));
+  });
+
+  test('with RSA of less than 2048 bits, though the issuer published it', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
+    keyServer.keys.push({ ...publicKey.export({ format: 'jwk' }), kid: 'weak' });
+    passTime(MINUTE_MS);
+    await expectRefused(
+      forge({ alg: 'RS256', kid: 'weak' }, (input) => sign('sha256', Buffer.from(input), privateKey)),
+    );
+  });
+
+  test('signed by another key under the name of a known one', async () => {
+    await expectRefused(await makeToken({ ...(await makeKey('ES256')), kid: ec.kid }));
+  });
+
+  test('signed by a key that it brings along itself, or that it names an address of', async () => {
+    const own = await makeKey('ES256');
+    const jwk = await publicJwk(own);
+    await expectRefused(await makeToken(own, claims(), { jwk }));
+    await expectRefused(await makeToken(own, claims(), { jwk, kid: ec.kid }));
+    await expectRefused(await makeToken(own, claims(), { jku: 'http://127.0.0.1:9/jwks', kid: ec.kid }));
+  });
+
+  test('whose payload was changed', async () => {
+    const [header, , signature] = (await makeToken(ec)).split('.');
+    const payload = base64url.encode(JSON.stringify(claims({ sub: 'somebody else' })));
+    await expectRefused([header, payload, signature].join('.'));
+  });
+
+  test('with an extension that must be understood', async () => {
+    await expectRefused(forge({ alg: 'RS256', kid: rsa.kid, crit: ['x'], x: 1 }, signByHand));
+  });
+
+  test.each([
+    ['no object', [1]],
+    ['null', null],
+    ['text', 'plants'],
+  ])('whose payload is %s', async (_, payload) => {
+    await expectRefused(forge({ alg: 'RS256', kid: rsa.kid }, signByHand, payload));
+  });
+
+  test('that is encrypted', async () => {
+    const { publicKey } = await generateKeyPair('ECDH-ES');
+    const encrypted = new CompactEncrypt(Buffer.from(JSON.stringify(claims())));
+    await expectRefused(
+      await encrypted.setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: ec.kid }).encrypt(publicKey),
+    );
+  });
+
+  test('that is cut anywhere, or has a byte changed anywhere', async () => {
+    const token = await makeToken(ec);
+    for (let at = 1; at < token.length; at += 7) {
+      await expectRefused(token.slice(0, at));
+      const other = token[at] === 'A' ? 'Q' : 'A';
+      await expectRefused(`${token.slice(0, at)}${other}${token.slice(at + 1)}`);
+    }
+  });
+});
+
+describe('keys', () => {
+  test('are taken up and dropped as the issuer changes them, without a restart', async () => {
+    const next = await makeKey('ES256');
+    await expectRefused(await makeToken(next));
+    keyServer.keys = [await publicJwk(next)];
+    passTime(2_000);
+    await expectAccepted(await makeToken(next));
+    await expectRefused(await makeToken(ec));
+  });
+
+  test('are looked at again after ten minutes, so that a withdrawn one is noticed', async () => {
+    await expectAccepted(await makeToken(ec));
+    keyServer.keys = keyServer.keys.filter(({ kid }) => kid !== ec.kid);
+    passTime(11 * MINUTE_MS);
+    await expectRefused(await makeToken(ec));
+  });
+
+  test('are fetched once for many tokens with unknown keys', async () => {
+    passTime(MINUTE_MS);
+    const before = keyServer.fetches;
+    const stranger = await makeKey('ES256');
+    const tokens = await Promise.all(Array.from({ length: 50 }, () => makeToken(stranger)));
+    await Promise.all(tokens.map(expectRefused));
+    expect(keyServer.fetches - before).toBeLessThanOrEqual(2);
+  });
+
+  test.each<[string, RequestListener]>([
+    ['closes the connection', ({ socket }) => socket.destroy()],
+    ['does not answer', () => undefined],
+    ['fails', (_, response) => response.writeHead(500).end()],
+    ['redirects', (_, response) => response.writeHead(302, { Location: '/elsewhere' }).end()],
+    ['answers with a page', (_, response) => response.end('<html>')],
+    ['answers with something else', (_, response) => response.end('{}')],
+  ])('go on working where the issuer %s, and an unknown one is 503', async (_, answer) => {
+    await expectAccepted(await makeToken(ec));
+    // Long enough for the known keys to be due again.
+    passTime(11 * MINUTE_MS);
+    keyServer.answer = answer;
+    const logsBefore = service.logs().length;
+    const fetchesBefore = keyServer.fetches;
+
+    await expectAccepted(await makeToken(ec));
+    const next = await makeKey('ES256');
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const unavailable = await create(await makeToken(next));
+      expectError(unavailable, 503);
+      expect(unavailable.headers['retry-after']).toBe('1');
+      expect(unavailable.headers['www-authenticate']).toBeUndefined();
+    }
+    await expectAccepted(await makeToken(ec));
+    await expectRefused(await makeToken({ ...next, kid: ec.kid }));
+    // The issuer is neither asked nor complained of for every request.
+    expect(keyServer.fetches - fetchesBefore).toBe(1);
+    const complaints = service.logs().slice(logsBefore).split('could not be fetched').length - 1;
+    expect(complaints).toBe(1);
+
+    keyServer.answer = undefined;
+    keyServer.keys.push(await publicJwk(next));
+    passTime(4_000);
+    await expectAccepted(await makeToken(next));
+  });
+});
