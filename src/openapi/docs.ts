@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OpenAPIObject } from '@nestjs/swagger';
@@ -5,9 +6,9 @@ import type { Express, Request, Response } from 'express';
 import helmet from 'helmet';
 import { dump } from 'js-yaml';
 import { absolutePath } from 'swagger-ui-dist';
-import { INITIALIZER, PAGE, STYLE } from './docs-page.js';
+import { ICON, INITIALIZER, PAGE, STYLE } from './docs-page.js';
 
-/** The assets' addresses carry no version. */
+/** The assets' addresses carry no version, so a browser asks each time whether what it has is still right. */
 const CACHE_CONTROL = 'no-cache';
 
 /** Swagger UI from this service alone: no inline script, no eval, nothing from another host, and no upgrade to https. */
@@ -17,7 +18,7 @@ const pagePolicy = helmet({
     directives: {
       defaultSrc: ["'none'"],
       scriptSrc: ["'self'"],
-      styleSrc: ["'self'", "'unsafe-inline'"],
+      styleSrc: ["'self'"],
       imgSrc: ["'self'", 'data:'],
       connectSrc: ["'self'"],
       baseUri: ["'none'"],
@@ -48,7 +49,7 @@ export function serveDocs(app: Express, document: OpenAPIObject): void {
     send('text/javascript; charset=utf-8', asset('swagger-ui-bundle.js')),
   );
   app.get('/docs/swagger-ui.css', send('text/css; charset=utf-8', asset('swagger-ui.css')));
-  app.get('/docs/favicon.png', send('image/png', asset('favicon-32x32.png')));
+  app.get('/docs/icon.svg', send('image/svg+xml; charset=utf-8', ICON));
 
   // Relative, since a gateway may have put a prefix before the path.
   app.get('/', redirect('docs'));
@@ -56,9 +57,11 @@ export function serveDocs(app: Express, document: OpenAPIObject): void {
 }
 
 function send(type: string, content: string | Buffer) {
+  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
   return (_request: Request, response: Response): void => {
     response.setHeader('Content-Type', type);
     response.setHeader('Cache-Control', CACHE_CONTROL);
+    response.setHeader('ETag', etag);
     response.send(content);
   };
 }
