@@ -1,6 +1,7 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { STATUS_CODES } from 'node:http';
+import { HttpStatus } from '@nestjs/common';
+import { sendError } from './send-error.js';
 
 /** Node's codes for what its HTTP parser refuses and for what takes too long; any other is a malformed request. */
 const REFUSALS = new Map<string, { status: number; message: string }>([
@@ -11,29 +12,46 @@ const REFUSALS = new Map<string, { status: number; message: string }>([
 const MALFORMED = { status: 400, message: 'The request is not well-formed HTTP/1.1' };
 
 /**
- * Answers what never becomes a request, in the contract's Error body too. There is no response object to use at this
- * level, so the bytes are written as they are, and the connection is closed.
+ * Answers what Node's HTTP parser refuses, in the contract's Error body too, and closes the connection.
  *
- * @param onRefusal called with the status of each answer.
+ * What never becomes a request has no response object, so the bytes are written as they are. A request whose body fails
+ * has one. Only the contract's operations read a body, and for them every such failure is a 400.
+ *
+ * @param onRefusal called with the status of each answer that belongs to no request.
  */
 export function answerParserErrors(server: Server, onRefusal: (status: number) => void): void {
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // A response under way can't be taken back; a client that is gone can't be answered.
-    const underWay =
-      (socket as { _httpMessage?: { headersSent: boolean } })._httpMessage?.headersSent === true;
-    if (!socket.writable || error.code === 'ECONNRESET' || underWay) {
+  const refuse = (error: NodeJS.ErrnoException, socket: Duplex): void => {
+    const response = responseOn(socket);
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      // The client is gone.
       socket.destroy();
-      return;
+    } else if (response?.req.complete === true) {
+      // That request is whole, so the fault lies behind it, and each has its answer in its turn.
+      response.once('close', () => refuse(error, socket));
+    } else if (response?.headersSent === true) {
+      socket.destroy();
+    } else {
+      const { status, message } = REFUSALS.get(error.code ?? '') ?? MALFORMED;
+      if (response === undefined) {
+        onRefusal(status);
+        end(socket, status, message);
+      } else {
+        response.setHeader('Connection', 'close');
+        sendError(response, HttpStatus.BAD_REQUEST, status, message);
+      }
     }
-    const { status, message } = REFUSALS.get(error.code ?? '') ?? MALFORMED;
-    onRefusal(status);
-    end(socket, status, message);
-  });
+  };
+  server.on('clientError', refuse);
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     onRefusal(405);
     end(socket, 405, 'CONNECT is not served here', 'Allow: POST, OPTIONS\r\n');
   });
+}
+
+/** The response that is next to be written, which Node keeps there without declaring it. */
+function responseOn(socket: Duplex): ServerResponse | undefined {
+  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }
 
 function end(socket: Duplex, status: number, message: string, headers = ''): void {
