@@ -1,0 +1,66 @@
+// `npm run bench -- --memory`: the resident set of the service under load, after one minute and over ten.
+import { setTimeout as delay } from 'node:timers/promises';
+import { residentMebibytes } from './cpu.js';
+import { loadOverHttp } from './load.js';
+import { createDatabase } from './postgres.js';
+import { machine, printTable, printTargets, writeJson } from './report.js';
+import { build, startService } from './servers.js';
+
+const CONNECTIONS = 256;
+const MINUTES = 10;
+const READINGS_A_MINUTE = 30;
+const BOUND_MEBIBYTES = 180;
+/** How much the second half may lie above the first minute, to be called flat. */
+const BOUND_GROWTH = 1.1;
+
+export async function measureMemory({ isQuick }) {
+  // Quick: a minute takes a second, to see that the measuring works.
+  const minuteSeconds = isQuick ? 1 : 60;
+  console.log('Building the service and starting PostgreSQL');
+  await build();
+  const database = await createDatabase();
+  const service = await startService(database);
+  const idle = residentMebibytes(service.pid);
+
+  const load = loadOverHttp(database, [service], {
+    connections: CONNECTIONS,
+    seconds: MINUTES * minuteSeconds,
+  });
+  // The highest reading of each minute: between two collections of the garbage the resident set goes up and down.
+  const minutes = [];
+  const readings = (async () => {
+    for (let minute = 1; minute <= MINUTES; minute++) {
+      const read = [];
+      while (read.length < READINGS_A_MINUTE) {
+        read.push(residentMebibytes(service.pid));
+        await delay((minuteSeconds * 1000) / READINGS_A_MINUTE);
+      }
+      minutes.push(Math.max(...read));
+      console.log(`Minute ${minute} of ${MINUTES}: ${Math.round(minutes.at(-1))} MiB`);
+    }
+  })();
+  const [{ rate }] = await Promise.all([load, readings]);
+
+  const [first] = minutes;
+  const highest = Math.max(...minutes.slice(MINUTES / 2));
+  printTable(
+    ['', 'MiB'],
+    [['idle', idle], ...minutes.map((resident, index) => [`highest of minute ${index + 1}`, resident])],
+  );
+  const targets = [
+    { what: 'MiB in the first minute', value: first, bound: BOUND_MEBIBYTES, sense: 'at most' },
+    {
+      what: 'highest of minutes 6 to 10, against minute 1',
+      value: highest / first,
+      bound: BOUND_GROWTH,
+      sense: 'at most',
+    },
+  ].map((target) => ({ ...target, isMet: target.value <= target.bound }));
+  printTargets(targets);
+  writeJson(isQuick ? 'memory-quick' : 'memory', {
+    machine: machine(database),
+    plan: { connections: CONNECTIONS, minuteSeconds },
+    results: { rate, idle, minutes },
+    targets,
+  });
+}

@@ -1,0 +1,116 @@
+// The database of a run: a throwaway PostgreSQL, or one made on the server of BENCH_DATABASE_URL.
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { atEnd, BenchError, freePort, run, start } from './processes.js';
+
+/** Not the system's temporary folder, which may be in memory: a commit there costs no disk. */
+const PARENT_FOLDER = '/var/tmp';
+const START_MS = 30_000;
+
+/** @returns the path of a program, or undefined. Debian keeps those of PostgreSQL out of the PATH. */
+export function findProgram(name) {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [
+    ...versions.map((version) => join(debian, version, 'bin')),
+    ...process.env.PATH.split(':'),
+  ];
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+}
+
+/**
+ * Makes an empty database.
+ *
+ * @returns its URL, a connection that runs statements, and the process id of the server where it runs on this machine.
+ */
+export async function createDatabase() {
+  const given = process.env.BENCH_DATABASE_URL;
+  const url = new URL(given === undefined ? await startCluster() : await createOnServer(given));
+  const client = await connect(url.href);
+  atEnd(() => client.end());
+  const sql = async (statement, parameters) => (await client.query(statement, parameters)).rows;
+  const [{ version, pid }] = await sql(
+    "SELECT current_setting('server_version') AS version, pg_backend_pid() AS pid",
+  );
+  return { url: url.href, sql, version, backendPid: isLocal(url) ? pid : undefined };
+}
+
+/** A database of its own, so that nothing else of the server is touched. */
+async function createOnServer(server) {
+  const name = `plant_store_bench_${randomBytes(4).toString('hex')}`;
+  const admin = await connect(server);
+  await admin.query(`CREATE DATABASE ${name}`);
+  atEnd(async () => {
+    await admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    await admin.end();
+  });
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function connect(url) {
+  const client = new pg.Client({ connectionString: url });
+  // The server may be stopped before the connection is ended.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+const isLocal = (url) => ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname);
+
+/** A cluster with the defaults of initdb, above all its durability, in a folder of its own. */
+async function startCluster() {
+  const owner = postgresOwner();
+  const folder = mkdtempSync(join(PARENT_FOLDER, 'plant-store-bench-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const passwordFile = join(folder, 'password');
+  const password = randomBytes(16).toString('hex');
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  for (const path of owner.uid === undefined ? [] : [folder, passwordFile]) {
+    chownSync(path, owner.uid, owner.gid);
+  }
+  const options = { ...owner, cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
+  const data = join(folder, 'data');
+  await run(
+    findProgram('initdb'),
+    ['-D', data, '-U', 'bench', '-E', 'UTF8', '-A', 'scram-sha-256', '--pwfile', passwordFile, '--no-sync'],
+    options,
+  );
+
+  const port = await freePort();
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder };
+  const server = start(
+    findProgram('postgres'),
+    ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    // At once: nothing of the data is kept.
+    { ...options, stopSignal: 'SIGQUIT' },
+  );
+  const url = `postgres://bench:${password}@127.0.0.1:${port}/postgres`;
+  for (const deadline = Date.now() + START_MS; ; await delay(100)) {
+    try {
+      const client = await connect(url);
+      await client.end();
+      return url;
+    } catch (error) {
+      if (server.hasEnded() || Date.now() > deadline) {
+        throw new BenchError(`The throwaway PostgreSQL did not start: ${error.message}`);
+      }
+    }
+  }
+}
+
+/** PostgreSQL refuses to run as root: then the user that its package makes runs it. */
+function postgresOwner() {
+  if (process.getuid() !== 0) return {};
+  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  try {
+    return { uid: id('-u'), gid: id('-g') };
+  } catch {
+    throw new BenchError('As root a user `postgres` is needed, who runs the throwaway PostgreSQL');
+  }
+}

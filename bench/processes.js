@@ -1,0 +1,109 @@
+// The processes and folders that a run makes, and their end: also on Ctrl-C, also after an error.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { clearTimeout, setTimeout } from 'node:timers';
+
+/** How long a process may take to end by itself before it is killed, in milliseconds. */
+const END_MS = 5_000;
+
+/** What is to be undone, newest first. */
+const undoings = [];
+let isInterrupted = false;
+
+/** @param undo called once when the run ends, in whatever way; may be asynchronous. */
+export function atEnd(undo) {
+  undoings.push(undo);
+}
+
+export async function undoAll() {
+  for (let undo = undoings.pop(); undo !== undefined; undo = undoings.pop()) {
+    try {
+      await undo();
+    } catch (error) {
+      console.error(`Could not tidy up: ${error.message}`);
+    }
+  }
+}
+
+/** Runs the whole, and tidies up after it. */
+export async function runToEnd(main) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, async () => {
+      if (isInterrupted) return;
+      isInterrupted = true;
+      console.error(`\n${signal}: stopping what was started`);
+      await undoAll();
+      process.exit(130);
+    });
+  }
+  try {
+    await main();
+  } catch (error) {
+    // Every failure is the end of a process that was stopped on purpose then, and the handler above has the last word.
+    if (isInterrupted) return;
+    const isForPeople = error.isForPeople || error.code?.startsWith('ERR_PARSE_ARGS');
+    console.error(isForPeople ? error.message : error);
+    process.exitCode = 1;
+  }
+  await undoAll();
+}
+
+/** An error whose message is all that a person needs. */
+export class BenchError extends Error {
+  isForPeople = true;
+}
+
+/**
+ * Starts a process that is stopped at the latest when the run ends.
+ *
+ * @param options those of `child_process.spawn`, and `stopSignal` where SIGTERM is not the one.
+ * @returns its pid, its end as a promise of the exit code, and `stop`.
+ */
+export function start(command, args, { stopSignal = 'SIGTERM', ...options } = {}) {
+  const child = spawn(command, args, { stdio: 'ignore', ...options });
+  const ended = new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal));
+    child.once('error', (error) => resolve(error.message));
+  });
+  let hasEnded = false;
+  void ended.then(() => (hasEnded = true));
+  const stop = async () => {
+    if (hasEnded) return;
+    child.kill(stopSignal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), END_MS);
+    await ended;
+    clearTimeout(timer);
+  };
+  atEnd(stop);
+  return { child, pid: child.pid, ended, stop, hasEnded: () => hasEnded };
+}
+
+/**
+ * Runs a process to its end.
+ *
+ * @returns what it wrote to standard output.
+ * @throws {BenchError} with what it wrote to standard error, where it fails.
+ */
+export async function run(command, args, options = {}) {
+  const { child, ended } = start(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr']) {
+    child[stream].setEncoding('utf8').on('data', (text) => (output[stream] += text));
+  }
+  const code = await ended;
+  if (code !== 0) {
+    throw new BenchError(`${command} failed (${code}):\n${(output.stderr || output.stdout).trim()}`);
+  }
+  return output.stdout;
+}
+
+/** A TCP port of the loopback address that nothing listens on. */
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,72 @@
+// What a run says in the end: tables in the terminal, and files in bench/results/.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
+
+const RESULTS = new URL('results/', import.meta.url);
+
+/** @returns the median, or undefined where one of the values was not measured. */
+export function median(values) {
+  if (values.includes(undefined)) return undefined;
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** How far the rounds lie apart, as a share of their median. */
+export function spread(values) {
+  return `${Math.round(((Math.max(...values) - Math.min(...values)) / median(values)) * 100)} %`;
+}
+
+/** Three digits or all before the point: more would be noise. */
+function format(cell) {
+  if (cell === undefined) return '–';
+  if (typeof cell !== 'number') return cell;
+  return Math.abs(cell) >= 100 ? Math.round(cell).toLocaleString('en') : String(Number(cell.toPrecision(3)));
+}
+
+/** The first column stands to the left, the others to the right. */
+export function printTable(head, rows) {
+  const lines = [head, ...rows.map((row) => row.map(format))];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  console.log();
+  for (const line of lines) {
+    const cells = line.map((cell, column) =>
+      column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]),
+    );
+    console.log(cells.join('  '));
+  }
+}
+
+export function printTargets(targets) {
+  printTable(
+    ['Target', 'wanted', 'measured', ''],
+    targets.map(({ what, sense, bound, value, isMet }) => [
+      what,
+      `${sense} ${bound}`,
+      value,
+      isMet ? 'met' : 'missed',
+    ]),
+  );
+}
+
+/** What the figures were measured on. */
+export function machine(database) {
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    processor: cpus()[0].model,
+    cores: cpus().length,
+    memoryGibibytes: Math.round(totalmem() / 2 ** 30),
+    node: process.version,
+    postgresql: database.version,
+  };
+}
+
+export function writeJson(name, content) {
+  write(`${name}.json`, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+export function write(name, text) {
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(new URL(name, RESULTS), text);
+  console.log(`Written: bench/results/${name}`);
+}
