@@ -17,7 +17,32 @@ export class GeneratedRequests {
   }
 
   /** A valid plant is answered with its own name and tag, and stored as it was sent. */
-  async isStored(said: Said): Promise<void> {
+  isStored(said: Said): Promise<void> {
+    return this.#orStartAnew(() => this.#isStored(said));
+  }
+
+  /** An invalid body is the client's fault, and leaves no trace. */
+  isRefused(body: Buffer): Promise<void> {
+    return this.#orStartAnew(() => this.#isRefused(body));
+  }
+
+  /** Any body at all is either refused, or stored as any reader of JSON has it. */
+  isEither(body: Buffer): Promise<void> {
+    return this.#orStartAnew(() => this.#isEither(body));
+  }
+
+  /** What a failure leaves behind must not make the next value fail, or shrinking ends in a value that is no cause. */
+  async #orStartAnew(holds: () => Promise<void>): Promise<void> {
+    try {
+      await holds();
+    } catch (error) {
+      await this.service.sql('DELETE FROM plants');
+      this.#stored.clear();
+      throw error;
+    }
+  }
+
+  async #isStored(said: Said): Promise<void> {
     const { plant } = said;
     const body = writeObject(said);
     const earlier = this.#stored.get(plant.id);
@@ -32,15 +57,13 @@ export class GeneratedRequests {
     await this.#expectRow(plant);
   }
 
-  /** An invalid body is the client's fault, and leaves no trace. */
-  async isRefused(body: Buffer): Promise<void> {
+  async #isRefused(body: Buffer): Promise<void> {
     const answer = await this.#post(body);
     expectError(answer, 400, errorOf(answer) === 422 ? 422 : 400);
     expect(await countRows(this.service)).toBe(this.#stored.size);
   }
 
-  /** Any body at all is either refused, or stored as any reader of JSON has it. */
-  async isEither(body: Buffer): Promise<void> {
+  async #isEither(body: Buffer): Promise<void> {
     const answer = await this.#post(body);
     if (answer.status !== 200) {
       expectError(answer, 400, [409, 422].find((error) => error === errorOf(answer)) ?? 400);
