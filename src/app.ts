@@ -9,7 +9,8 @@ import { ErrorFilter } from './http/error.filter.js';
 import { holdExpectations } from './http/expectation.js';
 import { ExpressNativeAdapter } from './http/express-native.adapter.js';
 import { answerParserErrors } from './http/parser-errors.js';
-import { requireHost } from './http/host.js';
+import { lingerAtClose } from './http/lingering-close.js';
+import { refuseMalformedHeads } from './http/request-head.js';
 import { apiHeaders } from './http/security-headers.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
@@ -33,7 +34,7 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // Checked in http/host.ts, where the answer has the Error body.
+    // Checked in http/request-head.ts, where the answer has the Error body.
     requireHostHeader: false,
   });
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(config, logger), adapter, {
@@ -54,7 +55,6 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
 
   app.use(requestLog(app.get<Logger>(LOGGER), metrics));
   app.use(apiHeaders);
-  app.use(requireHost);
   if (config.http.corsOrigins.length > 0) {
     app.enableCors({
       origin: config.http.corsOrigins,
@@ -74,7 +74,10 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
   serveDocs(express, document);
 
   const server = app.getHttpServer();
+  const observeRefusal = (status: number) => metrics.observeRequest('other', 'unmatched', status, 0);
+  lingerAtClose(server);
   holdExpectations(server);
-  answerParserErrors(server, (status) => metrics.observeRequest('other', 'unmatched', status, 0));
+  refuseMalformedHeads(server, observeRefusal);
+  answerParserErrors(server, observeRefusal);
   return app;
 }

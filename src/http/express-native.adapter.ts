@@ -27,6 +27,8 @@ export class ExpressNativeAdapter extends ExpressAdapter {
       } as ServerOptions,
       app,
     );
+    // Node forgets the headers beyond 2,000, among them perhaps the second Authorization; their size is bounded anyway.
+    this.httpServer.maxHeadersCount = 0;
   }
 }
 
