@@ -21,5 +21,6 @@ export default {
   },
   globalSetup: './test/support/global-setup.js',
   globalTeardown: './test/support/global-teardown.js',
+  reporters: ['default', './test/support/contract-judge.js'],
   testTimeout: 30_000,
 };

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 
 export default async function tearDown() {
-  const folder = process.env.PLANT_STORE_TEST_TEMPLATE;
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  for (const folder of [process.env.PLANT_STORE_TEST_RESPONSES, process.env.PLANT_STORE_TEST_TEMPLATE]) {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  }
 }

@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/config.js';
 import { Database } from '../../src/database/database.js';
 import { createLogger } from '../../src/operations/logging.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { recordResponses } from './recorded-responses.js';
 
 export const TOKEN = 'test-token-0123456789';
 
@@ -31,7 +32,8 @@ export interface StoredRow {
 
 /**
  * @param options.database one to use that the caller drops; without it the service gets its own.
- * @param options.prepare called with the application before it listens.
+ * @param options.prepare called with the application before it listens; as it is not the service as shipped any more,
+ *   its responses are not judged by the contract.
  */
 export async function startService(
   options: {
@@ -56,6 +58,7 @@ export async function startService(
     },
   });
   const app = await createApp(config, createLogger(config.operations, sink));
+  const handOver = options.prepare === undefined ? recordResponses(app.getHttpServer()) : undefined;
   options.prepare?.(app);
   await app.listen(config.http.port, config.http.host);
   await app.get(Database).started;
@@ -70,6 +73,7 @@ export async function startService(
     stop: async () => {
       app.getHttpServer().closeAllConnections();
       await app.close();
+      handOver?.();
       if (options.database === undefined) await database.drop();
     },
   };
