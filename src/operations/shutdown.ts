@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
@@ -23,6 +24,12 @@ export function stopGracefully(
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     underWay.add(request);
     response.once('close', () => underWay.delete(request));
+  });
+  // The responses to pipelined requests that waited for their turn are never closed when the client goes.
+  server.on('connection', (socket: Socket) => {
+    socket.once('close', () => {
+      for (const request of underWay) if (request.socket === socket) underWay.delete(request);
+    });
   });
 
   const stop = async (signal: string) => {
