@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { getHttpOperationsFromSpec } from '@stoplight/prism-http/dist/utils/operations.js';
 import { validateOutput } from '@stoplight/prism-http/dist/validator/index.js';
 
+const VIOLATIONS_SHOWN = 20;
+
 /**
  * Lets Stoplight Prism, which knows nothing but openapi.json, judge every response that the tests got from the
  * contract's operations (see recorded-responses.ts), and fails the run where one is outside the document.
@@ -27,8 +29,8 @@ export default class ContractJudge {
     );
     const total = responses.reduce((sum, { times }) => sum + times, 0);
     const verdict = `Prism judged ${total} responses (${responses.length} different): ${outside.length} outside openapi.json`;
-    process.stderr.write(`${verdict}\n`);
-    if (outside.length > 0) this.#error = new Error(`${verdict}\n${outside.slice(0, 20).join('\n')}`);
+    process.stderr.write(`${[verdict, ...outside.slice(0, VIOLATIONS_SHOWN)].join('\n')}\n`);
+    if (outside.length > 0) this.#error = new Error(verdict);
   }
 
   getLastError() {
