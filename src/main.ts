@@ -3,7 +3,7 @@ import { ConfigError, loadConfig, readEnvFile } from './config/config.js';
 import { createApp } from './app.js';
 import { withOneTimeToken } from './auth/one-time-token.js';
 import { Database } from './database/database.js';
-import { createLogger, flushLogs } from './operations/logging.js';
+import { createLogger } from './operations/logging.js';
 import { stopGracefully } from './operations/shutdown.js';
 import { welcome } from './welcome.js';
 
@@ -11,7 +11,6 @@ try {
   readEnvFile();
   const { config, token } = withOneTimeToken(loadConfig());
   const logger = createLogger(config.operations);
-  process.on('exit', () => flushLogs(logger));
   // Node's own report would show all that hangs on the error, the values of a statement among it.
   process.on('uncaughtException', (error) => {
     logger.fatal({ err: error }, 'The service can not go on');

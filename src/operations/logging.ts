@@ -1,31 +1,20 @@
 import type { LoggerService } from '@nestjs/common';
-import { destination, pino, type DestinationStream, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 import { QueryFailedError } from 'typeorm';
 import type { Config } from '../config/config.js';
+import { LogOutput } from './log-output.js';
 
 export const LOGGER = Symbol('LOGGER');
 
-/** Lines wait in memory for at most this many milliseconds, or this many bytes: one written at once costs 25 to 50 µs. */
-const FLUSH_INTERVAL_MS = 200;
-const BUFFER_BYTES = 8 * 1024;
-
-/** JSON lines to standard output, buffered; {@link flushLogs} writes what waits. */
+/** JSON lines to standard output, or to `stream`. */
 export function createLogger(config: Config['operations'], stream?: DestinationStream): Logger {
-  const options = { level: config.logLevel, serializers: { err: errorWithoutValues } };
-  if (stream !== undefined) return pino(options, stream);
-  return pino(
-    options,
-    destination({ minLength: BUFFER_BYTES, periodicFlush: FLUSH_INTERVAL_MS, sync: false }),
-  );
-}
-
-/** Writes the lines that wait. For every way that the process ends. */
-export function flushLogs(logger: Logger): void {
-  try {
-    logger.flush();
-  } catch {
-    // The stream is not open yet, or already gone: there is nowhere to write to.
-  }
+  const output =
+    stream ??
+    new LogOutput((lines) =>
+      logger.warn({ lines }, 'Log lines were dropped, for what reads the log did not keep up'),
+    );
+  const logger = pino({ level: config.logLevel, serializers: { err: errorWithoutValues } }, output);
+  return logger;
 }
 
 /** SQLSTATE classes whose messages may repeat a value: data exception, constraint and view violation, a trigger's own. */
