@@ -3,8 +3,15 @@ import type { Logger } from 'pino';
 import { requestIdOf } from '../http/request-id.js';
 import type { Metrics } from './metrics.js';
 
-/** W3C Trace Context: version, trace id, parent id, flags. */
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+/**
+ * W3C Trace Context, section 3.2: version, trace id, parent id, flags. Version ff and ids of zeros are invalid; only
+ * versions after 00 may go on after the flags.
+ */
+const TRACEPARENT =
+  /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-|$)/;
+
+/** The client went away before there was an answer: not a status that anybody was sent, but nginx's number for it. */
+const CLIENT_CLOSED_REQUEST = 499;
 
 /**
  * One log line and one observation for each request, when its response has ended. The path is told by its route's
@@ -18,7 +25,8 @@ export function requestLog(logger: Logger, metrics: Metrics) {
     response.once('close', () => {
       const milliseconds = performance.now() - started;
       const route = (request.route as { path: string } | undefined)?.path ?? 'unmatched';
-      metrics.observeRequest(request.method, route, response.statusCode, milliseconds);
+      const status = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      metrics.observeRequest(request.method, route, status, milliseconds);
       if (!logger.isLevelEnabled('info')) return;
       const trace = TRACEPARENT.exec(String(request.headers.traceparent));
       logger.info(
@@ -26,7 +34,7 @@ export function requestLog(logger: Logger, metrics: Metrics) {
           requestId: request.id,
           method: request.method,
           route,
-          status: response.statusCode,
+          status,
           error: response.locals.error as number | undefined,
           durationMs: Math.round(milliseconds * 1000) / 1000,
           client: request.ip,
