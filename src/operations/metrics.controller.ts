@@ -1,6 +1,8 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Response } from 'express';
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
 import { METRICS, type Metrics } from './metrics.js';
 
@@ -8,7 +10,24 @@ import { METRICS, type Metrics } from './metrics.js';
 @ApiExcludeController()
 @Controller('metrics')
 export class MetricsController {
-  constructor(@Inject(METRICS) private readonly metrics: Metrics) {}
+  constructor(
+    @Inject(METRICS) private readonly metrics: Metrics,
+    dataSource: DataSource,
+  ) {
+    // TypeORM's name for its pool, which is there once it has connected.
+    const pool = () => (dataSource.driver as { master?: Pool }).master;
+    metrics.watch('database_pool_connections', 'Open connections', () => pool()?.totalCount ?? 0);
+    metrics.watch(
+      'database_pool_idle_connections',
+      'Open connections that do nothing',
+      () => pool()?.idleCount ?? 0,
+    );
+    metrics.watch(
+      'database_pool_waiting',
+      'Statements that wait for a connection',
+      () => pool()?.waitingCount ?? 0,
+    );
+  }
 
   @Get()
   @Public()
