@@ -1,0 +1,352 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import fc from 'fast-check';
+import { StoreUnavailableError, ValuesRefusedError } from '../database/errors.js';
+import {
+  GroupCommit,
+  type CreateResult,
+  type GroupCommitLimits,
+  type StoredPlant,
+  type WrittenRow,
+} from './group-commit.js';
+
+const LIMITS: GroupCommitLimits = {
+  batchRows: 4,
+  batchCharacters: 100,
+  statements: 1,
+  waitingCreates: 8,
+  waitingCharacters: 400,
+  timeoutMs: 1_000,
+};
+
+const REFUSED_NAME = 'refused';
+
+/** A statement on its way, until the test lets the database answer it. */
+interface Statement {
+  plants: StoredPlant[];
+  deadline: number;
+  /** The database does what was asked: it refuses the whole statement where one of its plants has REFUSED_NAME. */
+  answer: () => void;
+  fail: (error: Error) => void;
+}
+
+/** A table of plants in memory, behind a group commit whose statements wait for the test. */
+function handDriven(limits: Partial<GroupCommitLimits> = {}) {
+  const table = new Map<bigint, StoredPlant>();
+  const underWay: Statement[] = [];
+  const sent: bigint[][] = [];
+  const commits = new GroupCommit(
+    (plants, deadline) => {
+      sent.push(plants.map(({ id }) => id));
+      return new Promise((resolve, reject) => {
+        const settle = (act: () => void) => () => {
+          underWay.splice(underWay.indexOf(statement), 1);
+          act();
+        };
+        const statement: Statement = {
+          plants,
+          deadline,
+          answer: settle(() => {
+            if (plants.some(({ name }) => name === REFUSED_NAME)) reject(new ValuesRefusedError('refused'));
+            else resolve(plants.map((plant) => insert(table, plant)));
+          }),
+          fail: (error) => settle(() => reject(error))(),
+        };
+        underWay.push(statement);
+      });
+    },
+    { ...LIMITS, ...limits },
+  );
+  return { commits, table, underWay, sent };
+}
+
+function insert(table: Map<bigint, StoredPlant>, plant: StoredPlant): WrittenRow {
+  const stored = table.get(plant.id);
+  if (stored !== undefined) return { isNew: false, stored };
+  table.set(plant.id, plant);
+  return { isNew: true, stored: plant };
+}
+
+const plant = (id: number, name = `plant ${id}`): StoredPlant => ({ id: BigInt(id), name, tag: null });
+
+/** Lets everything happen that waits for no timer and no statement. */
+const settle = async () => {
+  for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+};
+
+/** Answers statements, oldest first, until none is left. */
+async function answerAll({ underWay }: { underWay: Statement[] }): Promise<void> {
+  for (let statement = underWay[0]; statement !== undefined; statement = underWay[0]) {
+    statement.answer();
+    await settle();
+  }
+}
+
+// Timers stand still unless a test moves them: whatever goes on in these tests waits for none.
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe('what goes out together', () => {
+  test('a lone create goes out at once, in the same turn', () => {
+    const { commits, sent } = handDriven();
+    void commits.create(plant(1));
+    expect(sent).toEqual([[1n]]);
+    expect(commits.waiting).toBe(0);
+  });
+
+  test('creates that arrive while statements are on their way go out together in the next one', async () => {
+    const driven = handDriven();
+    const results = [1, 2, 3, 4].map((id) => driven.commits.create(plant(id)));
+    expect(driven.sent).toEqual([[1n]]);
+    expect(driven.commits.waiting).toBe(3);
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[1n], [2n, 3n, 4n]]);
+    expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
+    expect([...driven.table.keys()]).toEqual([1n, 2n, 3n, 4n]);
+  });
+
+  test('as many statements are on their way as the limit says, and no more', async () => {
+    const driven = handDriven({ statements: 2 });
+    for (const id of [1, 2, 3, 4]) void driven.commits.create(plant(id));
+    expect(driven.sent).toEqual([[1n], [2n]]);
+    driven.underWay[1]?.answer();
+    await settle();
+    expect(driven.sent).toEqual([[1n], [2n], [3n, 4n]]);
+  });
+
+  test('a statement has no more rows than the limit', async () => {
+    const driven = handDriven({ batchRows: 2 });
+    const results = [1, 2, 3, 4, 5, 6].map((id) => driven.commits.create(plant(id)));
+    await answerAll(driven);
+    expect(driven.sent.map((ids) => ids.length)).toEqual([1, 2, 2, 1]);
+    expect(await Promise.all(results)).toEqual(Array(6).fill('created'));
+  });
+
+  test('a statement has no more characters than the limit, and a larger plant goes alone', async () => {
+    const driven = handDriven({ batchCharacters: 10 });
+    const names = ['first', 'aaaaa', 'bbbbb', 'c', 'far beyond ten characters', 'd'];
+    const results = names.map((name, id) => driven.commits.create(plant(id, name)));
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[0n], [1n, 2n], [3n], [4n], [5n]]);
+    expect(await Promise.all(results)).toEqual(Array(6).fill('created'));
+  });
+});
+
+describe('an id that stands twice in a batch', () => {
+  test.each<[string, StoredPlant, CreateResult]>([
+    ['with the same plant is one row, created once', plant(2), 'repeated'],
+    ['with another name is a conflict', plant(2, 'another'), 'conflict'],
+    ['with another tag is a conflict', { ...plant(2), tag: '' }, 'conflict'],
+  ])('%s', async (_, second, expected) => {
+    const driven = handDriven();
+    const results = [plant(1), plant(2), second].map((each) => driven.commits.create(each));
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[1n], [2n]]);
+    expect(await Promise.all(results)).toEqual(['created', 'created', expected]);
+    expect(driven.table.get(2n)).toEqual(plant(2));
+  });
+
+  test('is judged by what was stored before, each create by its own plant', async () => {
+    const driven = handDriven();
+    driven.table.set(2n, plant(2, 'of old'));
+    const results = [plant(1), plant(2), plant(2, 'of old')].map((each) => driven.commits.create(each));
+    await answerAll(driven);
+    expect(await Promise.all(results)).toEqual(['created', 'conflict', 'repeated']);
+  });
+});
+
+describe('failures', () => {
+  test.each([
+    { ids: [1, 2, 3, 4], refused: [1] },
+    { ids: [1, 2, 3, 4], refused: [4] },
+    { ids: [1, 2, 3], refused: [2] },
+    { ids: [1, 2, 3, 4], refused: [2, 3] },
+    { ids: [1, 2], refused: [1, 2] },
+  ])('of $ids, a refused row fails alone: $refused', async ({ ids, refused }) => {
+    const driven = handDriven();
+    void driven.commits.create(plant(0));
+    const results = ids.map((id) =>
+      driven.commits.create(refused.includes(id) ? plant(id, REFUSED_NAME) : plant(id)),
+    );
+    const outcomes = Promise.allSettled(results);
+    await answerAll(driven);
+    expect((await outcomes).map(({ status }) => status)).toEqual(
+      ids.map((id) => (refused.includes(id) ? 'rejected' : 'fulfilled')),
+    );
+    for (const outcome of await outcomes) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(ValuesRefusedError);
+    }
+    expect(driven.table.size).toBe(1 + ids.length - refused.length);
+  });
+
+  test('a refused row does not take down another plant that came under its id', async () => {
+    const driven = handDriven();
+    const results = [plant(1), plant(2, REFUSED_NAME), plant(2)].map((each) => driven.commits.create(each));
+    const outcomes = Promise.allSettled(results);
+    await answerAll(driven);
+    expect((await outcomes).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(driven.table.get(2n)).toEqual(plant(2));
+  });
+
+  test('a failing statement settles every create of its batch with its error, and the next one goes out', async () => {
+    const driven = handDriven({ batchRows: 3 });
+    const results = [1, 2, 3, 4, 5].map((id) => driven.commits.create(plant(id)));
+    const outcomes = Promise.allSettled(results);
+    driven.underWay[0]?.answer();
+    await settle();
+    const failure = new StoreUnavailableError('gone');
+    driven.underWay[0]?.fail(failure);
+    await settle();
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[1n], [2n, 3n, 4n], [5n]]);
+    const ended = (await outcomes).map((outcome) =>
+      outcome.status === 'fulfilled' ? outcome.value : (outcome.reason as unknown),
+    );
+    expect(ended).toEqual(['created', failure, failure, failure, 'created']);
+  });
+
+  test('a batch that comes back without one of its rows settles that create too', async () => {
+    const commits = new GroupCommit(() => Promise.resolve([]), LIMITS);
+    await expect(commits.create(plant(1))).rejects.toThrow('without one of its rows');
+  });
+});
+
+describe('the waiting line', () => {
+  test.each([
+    ['creates', { waitingCreates: 2 }, 'a name'],
+    ['characters', { waitingCharacters: 12 }, 'a name'],
+  ])('is bounded in %s: beyond, a create is refused at once and nothing else is', async (_, limits, name) => {
+    const driven = handDriven(limits);
+    const taken = [1, 2, 3].map((id) => driven.commits.create(plant(id, name)));
+    await expect(driven.commits.create(plant(4, name))).rejects.toThrow(StoreUnavailableError);
+    await answerAll(driven);
+    expect(await Promise.all(taken)).toEqual(Array(3).fill('created'));
+    expect(driven.sent.flat()).toEqual([1n, 2n, 3n]);
+    const later = driven.commits.create(plant(5, name));
+    await answerAll(driven);
+    expect(await later).toBe('created');
+  });
+
+  test('lets nobody wait beyond the time limit, and sends no create that was answered so', async () => {
+    const driven = handDriven();
+    const first = driven.commits.create(plant(1));
+    jest.advanceTimersByTime(400);
+    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailableError);
+    jest.advanceTimersByTime(400);
+    const third = expect(driven.commits.create(plant(3))).rejects.toThrow(StoreUnavailableError);
+    jest.advanceTimersByTime(400);
+    const fourth = driven.commits.create(plant(4));
+    jest.advanceTimersByTime(200);
+    await second;
+    expect(driven.commits.waiting).toBe(2);
+    jest.advanceTimersByTime(400);
+    await third;
+    await answerAll(driven);
+    expect(await Promise.all([first, fourth])).toEqual(['created', 'created']);
+    expect(driven.sent).toEqual([[1n], [4n]]);
+  });
+
+  test('gives a statement the deadline of the create that has waited longest', async () => {
+    const driven = handDriven();
+    const begun = Date.now();
+    for (const id of [1, 2, 3]) {
+      void driven.commits.create(plant(id));
+      jest.advanceTimersByTime(100);
+    }
+    expect(driven.underWay[0]?.deadline).toBe(begun + LIMITS.timeoutMs);
+    driven.underWay[0]?.answer();
+    await settle();
+    expect(driven.underWay[0]?.deadline).toBe(begun + 100 + LIMITS.timeoutMs);
+  });
+});
+
+test('in any interleaving every create is settled, and as the table has it', async () => {
+  const creates = fc.record({
+    kind: fc.constant('create' as const),
+    id: fc.integer({ min: 1, max: 6 }),
+    name: fc.constantFrom('a', 'b', REFUSED_NAME, 'x'.repeat(60)),
+  });
+  const steps = fc.oneof(
+    { weight: 6, arbitrary: creates },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(1) }) },
+    // A statement that fails may have taken effect all the same.
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('fail' as const),
+        which: fc.nat(1),
+        hasEffect: fc.boolean(),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('time' as const), ms: fc.nat(1_500) }) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(steps, { maxLength: 60 }), fc.boolean(), async (script, settleBetween) => {
+      const driven = handDriven({ statements: 2 });
+      const { commits, table, underWay, sent } = driven;
+      const created: { plant: StoredPlant; outcome: Promise<[PromiseSettledResult<CreateResult>]> }[] = [];
+      let hasFailed = false;
+      for (const step of script) {
+        switch (step.kind) {
+          case 'create': {
+            const one = plant(step.id, step.name);
+            created.push({ plant: one, outcome: Promise.allSettled([commits.create(one)]) });
+            break;
+          }
+          case 'answer':
+            underWay[step.which]?.answer();
+            break;
+          case 'fail': {
+            const statement = underWay[step.which];
+            if (statement === undefined) break;
+            hasFailed = true;
+            if (step.hasEffect && !statement.plants.some(({ name }) => name === REFUSED_NAME)) {
+              for (const one of statement.plants) insert(table, one);
+            }
+            statement.fail(new StoreUnavailableError('gone'));
+            break;
+          }
+          case 'time':
+            jest.advanceTimersByTime(step.ms);
+        }
+        if (settleBetween) await settle();
+        expect(underWay.length).toBeLessThanOrEqual(2);
+        expect(commits.waiting).toBeLessThanOrEqual(LIMITS.waitingCreates);
+      }
+      await settle();
+      await answerAll(driven);
+
+      expect(commits.waiting).toBe(0);
+      expect(underWay).toEqual([]);
+      for (const ids of sent) {
+        expect(ids.length).toBeLessThanOrEqual(LIMITS.batchRows);
+        expect(new Set(ids).size).toBe(ids.length);
+      }
+      const creators = new Map<bigint, number>();
+      for (const { plant: one, outcome } of created) {
+        const [settled] = await outcome;
+        const stored = table.get(one.id);
+        if (settled.status === 'rejected') {
+          if (settled.reason instanceof ValuesRefusedError) expect(one.name).toBe(REFUSED_NAME);
+          else expect(settled.reason).toBeInstanceOf(StoreUnavailableError);
+        } else if (settled.value === 'conflict') {
+          expect(stored).toBeDefined();
+          expect(stored).not.toEqual(one);
+        } else {
+          expect(stored).toEqual(one);
+          if (settled.value === 'created') creators.set(one.id, (creators.get(one.id) ?? 0) + 1);
+        }
+      }
+      for (const [id, stored] of table) {
+        expect(stored.name).not.toBe(REFUSED_NAME);
+        // One create made the row; nobody may know which where a statement failed.
+        const count = creators.get(id) ?? 0;
+        expect(hasFailed ? count <= 1 : count === 1).toBe(true);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
