@@ -1,0 +1,40 @@
+import createClient from 'openapi-fetch';
+import type { paths } from '../src/openapi/contract.js';
+import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+/** A client whose every name and type comes from openapi.json. */
+const client = (token: string) =>
+  createClient<paths>({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
+
+/** JSON.stringify can't write a bigint, which an int64 is in TypeScript. */
+const bodySerializer = ({ id, ...text }: { id: bigint; name: string }) =>
+  `{"id":${id},${JSON.stringify(text).slice(1)}`;
+
+test('A client made from the document creates a plant', async () => {
+  const id = unusedId();
+  const { data, error } = await client(TOKEN).POST('/plants', {
+    body: { id, name: 'Monstera', tag: 'indoor' },
+    bodySerializer,
+  });
+  expect(error).toBeUndefined();
+  expect(data?.name).toBe('Monstera');
+  expect(data?.tag).toBe('indoor');
+  expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'Monstera', tag: 'indoor' });
+});
+
+test('A client made from the document knows the errors', async () => {
+  const { data, error, response } = await client('nope').POST('/plants', {
+    body: { id: 1n, name: 'a' },
+    bodySerializer,
+  });
+  expect(data).toBeUndefined();
+  expect(error?.error).toBe(401);
+  expect(error?.message).toBe('The bearer token is not valid, or no longer.');
+  expect(response.status).toBe(401);
+});
