@@ -6,7 +6,12 @@ import {
   type ArgumentMetadata,
   type Type,
 } from '@nestjs/common';
-import { getMetadataStorage, ValidationTypes, type ValidationError } from 'class-validator';
+import {
+  getMetadataStorage,
+  ValidationTypes,
+  type MetadataStorage,
+  type ValidationError,
+} from 'class-validator';
 import type { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
@@ -61,25 +66,42 @@ function compile(metatype: unknown): CompiledDto {
   const checks = members.map((member) => {
     const own = rules.filter((rule) => rule.propertyName === member);
     // What ValidateIf and IsOptional leave behind: the other rules count only where each condition holds.
-    const conditions = own
-      .filter((rule) => rule.type === ValidationTypes.CONDITIONAL_VALIDATION)
-      .map((rule) => rule.constraints[0] as (dto: object, value: unknown) => boolean);
-    const constraints = own.flatMap((rule) =>
-      storage.getTargetValidatorConstraints(rule.constraintCls).map(({ instance }) => instance),
-    );
+    const conditions = own.filter(isCondition).map((rule) => rule.constraints[0] as Condition);
+    const constraints = own
+      .filter((rule) => !isCondition(rule))
+      .flatMap(({ constraintCls, constraints }) =>
+        storage
+          .getTargetValidatorConstraints(constraintCls)
+          .map(({ instance }) => ({ instance, constraints })),
+      );
     return { member, conditions, constraints };
   });
   const accepts = (dto: Record<string, unknown>) =>
     checks.every(({ member, conditions, constraints }) => {
       const value = dto[member];
+      const about = { value, object: dto, property: member, targetName: (metatype as Type).name };
       return (
         !conditions.every((condition) => condition(dto, value)) ||
-        constraints.every((constraint) => constraint.validate(value) === true)
+        constraints.every(
+          ({ instance, constraints }) => instance.validate(value, { ...about, constraints }) === true,
+        )
       );
     });
-  const compiled: CompiledDto = { members, accepts };
+  const compiled = { members, accepts: rules.every(isPlain) ? accepts : () => false };
   compiledDtos.set(metatype, compiled);
   return compiled;
+}
+
+type Rule = ReturnType<MetadataStorage['getTargetValidationMetadatas']>[number];
+type Condition = (dto: object, value: unknown) => boolean;
+
+function isCondition(rule: Rule): boolean {
+  return rule.type === ValidationTypes.CONDITIONAL_VALIDATION;
+}
+
+/** Whether the short way judges by the rule as class-validator does. It knows neither nesting nor lists. */
+function isPlain(rule: Rule): boolean {
+  return isCondition(rule) || (rule.type === ValidationTypes.CUSTOM_VALIDATION && !rule.each);
 }
 
 function describeFaults(errors: ValidationError[]): BadRequestException | UnprocessableEntityException {
