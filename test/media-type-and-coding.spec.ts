@@ -1,0 +1,451 @@
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { converse } from './support/connection.js';
+import { expectError, post, type Answer, type Bytes } from './support/requests.js';
+import { countRows, rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+const LIMIT = 4_096;
+const TOO_LARGE = `The body must be at most ${LIMIT} bytes.`;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService({ env: { BODY_LIMIT: '4kb' } });
+});
+afterAll(() => service.stop());
+
+const plant = (id = unusedId()) => `{"id":${id},"name":"a"}`;
+/** A good body of that many bytes. */
+const plantOf = (length: number) =>
+  `${plant()
+    .slice(0, -1)
+    .padEnd(length - 1)}}`;
+
+const CODINGS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+const coded = Object.entries(CODINGS);
+
+type Headers = Record<string, string | undefined>;
+
+async function expectCreated(body: Bytes, headers: Headers = {}, id?: bigint): Promise<void> {
+  const answer = await post(service.port, body, headers);
+  expect([answer.status, answer.text]).toEqual([200, '{"name":"a"}']);
+  if (id !== undefined) expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
+}
+
+async function expectRefused(body: Bytes, headers: Headers, error: number, message: string): Promise<Answer> {
+  const before = await countRows(service);
+  const answer = await post(service.port, body, headers);
+  expectError(answer, error === 401 ? 401 : 400, error);
+  expect(answer.json).toHaveProperty('message', message);
+  expect(await countRows(service)).toBe(before);
+  return answer;
+}
+
+function chunked(body: Bytes, chunkSize = 1_000): Buffer {
+  const bytes = Buffer.from(body as string);
+  const parts: Uint8Array[] = [];
+  for (let start = 0; start < bytes.length; start += chunkSize) {
+    const chunk = bytes.subarray(start, start + chunkSize);
+    parts.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
+  }
+  return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')]);
+}
+const CHUNKED = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' };
+
+describe('The media type', () => {
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'APPLICATION/JSON;CHARSET=UTF-8',
+    'application/json;',
+    'application/json ; charset=utf-8',
+    'application/json; version=1',
+  ])('may be spelled in any way: %s', (type) => expectCreated(plant(), { 'Content-Type': type }));
+
+  test.each([
+    ...[
+      undefined,
+      '',
+      'json',
+      'application',
+      'application/',
+      '/json',
+      'application/*',
+      '*/*',
+      '"application/json"',
+    ],
+    ...['application/jsonx', 'application/json/x', 'application /json', 'application/json charset=utf-8'],
+    ...['application/json, application/json', 'application/json,text/plain', 'text/plain, application/json'],
+    ...[
+      'text/json',
+      'text/plain',
+      'text/html',
+      'text/x-json',
+      'application/x-json',
+      'application/javascript',
+    ],
+    ...['application/vnd.api+json', 'application/ld+json', 'application/problem+json', 'application/json+x'],
+    ...['application/merge-patch+json', 'application/x-ndjson', 'application/json-seq', 'application/json5'],
+    ...['application/xml', 'application/yaml', 'application/cbor', 'application/octet-stream'],
+    ...['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/grpc'],
+  ])('must be application/json, or it is named and nothing is stored: %s', async (type) => {
+    const message = 'Content-Type must be application/json.';
+    for (const body of [plant(), `id=${unusedId()}&name=a`, '']) {
+      const answer = await expectRefused(body, { 'Content-Type': type }, 415, message);
+      expect(answer.headers).toMatchObject({
+        accept: 'application/json',
+        'accept-encoding': 'gzip, deflate, br',
+      });
+    }
+  });
+
+  test.each(['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain'])(
+    'of a form gives no token: %s',
+    async (type) => {
+      const multipart = ['id', 'name', 'access_token']
+        .map((field) => `--x\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${TOKEN}\r\n`)
+        .join('');
+      for (const body of [`id=5&name=a&access_token=${TOKEN}`, `${multipart}--x--`]) {
+        await expectRefused(
+          body,
+          { 'Content-Type': type, Authorization: undefined },
+          401,
+          'A bearer token is needed, in the Authorization header.',
+        );
+      }
+    },
+  );
+});
+
+describe('A content coding', () => {
+  test.each(coded)('is decoded: %s', async (coding, encode) => {
+    for (const spelled of [coding, coding.toUpperCase(), ` ${coding} `]) {
+      const id = unusedId();
+      await expectCreated(encode(plant(id)), { 'Content-Encoding': spelled }, id);
+    }
+    await expectCreated(chunked(encode(plant()), 7), { ...CHUNKED, 'Content-Encoding': coding });
+    await expectCreated(encode(`\ufeff${plant()}`), { 'Content-Encoding': coding });
+  });
+
+  test.each(['identity', 'Identity', ''])('may be none: %j', (coding) =>
+    expectCreated(plant(), { 'Content-Encoding': coding }),
+  );
+
+  test('of gzip may have its other name, and several members', async () => {
+    const body = plant();
+    const members = [body.slice(0, 5), body.slice(5)].map((part) => gzipSync(part));
+    await expectCreated(gzipSync(plant()), { 'Content-Encoding': 'x-gzip' });
+    await expectCreated(Buffer.concat(members), { 'Content-Encoding': 'gzip' });
+  });
+
+  test.each([
+    ...['foo', 'compress', 'zstd', '*', 'gzip;q=1', 'gzip gzip', '"gzip"', 'gzi', 'chunked', 'none'],
+    ...['gzip, gzip', 'gzip,', 'gzip, br', 'identity, gzip', 'gzip, identity', 'br,deflate,gzip'],
+  ])('must be one that is known, and one: %s', async (coding) => {
+    const message = 'Content-Encoding must be one of gzip, deflate, br, and only one.';
+    for (const body of [plant(), gzipSync(plant()), gzipSync(gzipSync(plant()))]) {
+      const answer = await expectRefused(body, { 'Content-Encoding': coding }, 415, message);
+      expect(answer.headers).toMatchObject({ 'accept-encoding': 'gzip, deflate, br' });
+    }
+  });
+
+  test('that comes in two headers counts as two', async () => {
+    const body = gzipSync(plant());
+    const head =
+      `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n` +
+      'Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n' +
+      `Content-Length: ${body.length}\r\n\r\n`;
+    const [answer] = await converse(service.port, [head, body]);
+    expectError(answer as Answer, 400, 415);
+  });
+
+  const damaged = coded.flatMap(([coding, encode]): [damage: string, coding: string, body: Buffer][] => {
+    const whole = encode(plant());
+    return [
+      ['plain JSON', coding, Buffer.from(plant())],
+      ['nothing', coding, Buffer.alloc(0)],
+      ['one byte', coding, whole.subarray(0, 1)],
+      ['half of it', coding, whole.subarray(0, whole.length >> 1)],
+      ['all but one byte', coding, whole.subarray(0, -1)],
+      ['text behind', coding, Buffer.concat([whole, Buffer.from('junk')])],
+      ['one byte behind', coding, Buffer.concat([whole, Buffer.alloc(1)])],
+      ['a second plant behind, not coded', coding, Buffer.concat([whole, Buffer.from(plant())])],
+      ['a byte before', coding, Buffer.concat([Buffer.alloc(1), whole])],
+      ['random bytes', coding, Buffer.from('5e884898da28047151d0e56f8dc62927', 'hex')],
+      ...coded
+        .filter(([other]) => other !== coding)
+        .map(([other, encodeOther]): [string, string, Buffer] => [other, coding, encodeOther(plant())]),
+    ];
+  });
+  test.each([
+    ...damaged,
+    ['a wrong checksum', 'gzip', withByteChanged(gzipSync(plant()), -8)],
+    ['a wrong length', 'gzip', withByteChanged(gzipSync(plant()), -4)],
+    ['a wrong checksum', 'deflate', withByteChanged(deflateSync(plant()), -1)],
+    ['no wrapper', 'deflate', deflateRawSync(plant())],
+    ['a damaged second member', 'gzip', Buffer.concat([gzipSync(plant()), gzipSync('x').subarray(0, -3)])],
+  ])('that is not what its header says is refused: %s as %s', (_, coding, body) =>
+    expectRefused(
+      body,
+      { 'Content-Encoding': coding },
+      400,
+      'The body is not what its Content-Encoding says.',
+    ),
+  );
+
+  function withByteChanged(bytes: Buffer, at: number): Buffer {
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(changed.readUInt8(changed.length + at) ^ 1, changed.length + at);
+    return changed;
+  }
+
+  test.each(coded)('does not hide what is no JSON: %s', async (coding, encode) => {
+    const headers = { 'Content-Encoding': coding };
+    await expectRefused(encode(encode(plant())), headers, 400, 'The body is not UTF-8 text.');
+    await expectRefused(encode('{'), headers, 400, 'The body is not valid JSON.');
+    await expectRefused(encode(''), headers, 400, 'The body is empty; it must be a JSON object.');
+  });
+
+  test.each(coded)('can not blow up: 50 MB in %s', async (coding, encode) => {
+    const bomb = encode(Buffer.concat([Buffer.alloc(50_000_000, ' '), Buffer.from(plant())]));
+    // The bomb itself passes the limit, so that it is decoding that must stop.
+    const larger = await startService({ env: { BODY_LIMIT: '100kb' } });
+    const used = () => process.memoryUsage().external;
+    const before = used();
+    let peak = before;
+    const sampler = setInterval(() => (peak = Math.max(peak, used())), 1);
+    for (let time = 0; time < 5; time++) {
+      const answer = await post(larger.port, bomb, { 'Content-Encoding': coding });
+      expectError(answer, 400, 413);
+    }
+    clearInterval(sampler);
+    expect(peak - before).toBeLessThan(20_000_000);
+    const stranger = await post(larger.port, bomb, {
+      'Content-Encoding': coding,
+      Authorization: undefined,
+    });
+    expectError(stranger, 401);
+    await larger.stop();
+  });
+});
+
+describe('The size limit', () => {
+  test('holds to the byte', async () => {
+    await expectCreated(plantOf(LIMIT));
+    await expectRefused(plantOf(LIMIT + 1), {}, 413, TOO_LARGE);
+  });
+
+  test.each([1, 100, LIMIT, LIMIT + 1])('holds to the byte in chunks of %i', async (size) => {
+    await expectCreated(chunked(plantOf(LIMIT), size), CHUNKED);
+    await expectRefused(chunked(plantOf(LIMIT + 1), size), CHUNKED, 413, TOO_LARGE);
+  });
+
+  test.each(coded)('holds to the byte after decoding: %s', async (coding, encode) => {
+    await expectCreated(encode(plantOf(LIMIT)), { 'Content-Encoding': coding });
+    await expectRefused(encode(plantOf(LIMIT + 1)), { 'Content-Encoding': coding }, 413, TOO_LARGE);
+    const inChunks = chunked(encode(plantOf(LIMIT + 1)), 10);
+    await expectRefused(inChunks, { ...CHUNKED, 'Content-Encoding': coding }, 413, TOO_LARGE);
+  });
+
+  test('holds before decoding too', async () => {
+    // Stored and not compressed, this is larger in gzip than it is without.
+    const stored = gzipSync(plantOf(LIMIT), { level: 0 });
+    await expectRefused(stored, { 'Content-Encoding': 'gzip' }, 413, TOO_LARGE);
+  });
+
+  test.each([LIMIT + 1, 2 ** 31, Number.MAX_SAFE_INTEGER, '9223372036854775807'])(
+    'is judged by Content-Length alone, before a byte of the body: %s',
+    (length) => expectRefused('', { 'Content-Length': String(length) }, 413, TOO_LARGE),
+  );
+
+  test('is told to a client that goes on sending, whether it would keep the connection or not', async () => {
+    const body = Buffer.alloc(8_000_000, ' ');
+    for (const connection of ['close', 'keep-alive']) {
+      await expectRefused(body, { Connection: connection }, 413, TOO_LARGE);
+      await expectRefused(
+        body,
+        { Connection: connection, Authorization: undefined },
+        401,
+        'A bearer token is needed, in the Authorization header.',
+      );
+      await expectRefused(chunked(body, 60_000), { ...CHUNKED, Connection: connection }, 413, TOO_LARGE);
+    }
+  });
+
+  test('is 1 MiB as shipped', async () => {
+    const shipped = await startService();
+    expect((await post(shipped.port, plantOf(1024 * 1024))).status).toBe(200);
+    expectError(await post(shipped.port, plantOf(1024 * 1024 + 1)), 400, 413);
+    await shipped.stop();
+  });
+});
+
+describe('A chunked body', () => {
+  const HEAD =
+    `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n` +
+    'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+  test.each([
+    ['extensions', (size: string, body: string) => `${size};a=b;c="d"\r\n${body}\r\n0;e\r\n\r\n`],
+    [
+      'trailers',
+      (size: string, body: string) => `${size}\r\n${body}\r\n0\r\nX: y\r\nAuthorization: z\r\n\r\n`,
+    ],
+    ['zeros before a size', (size: string, body: string) => `0000${size}\r\n${body}\r\n000\r\n\r\n`],
+    ['a size in capitals', (size: string, body: string) => `${size.toUpperCase()}\r\n${body}\r\n0\r\n\r\n`],
+  ])('may have %s', async (_, frame) => {
+    const id = unusedId();
+    const body = `${plant(id)}${' '.repeat(30)}`;
+    const [answer] = await converse(service.port, [HEAD, frame(body.length.toString(16), body)]);
+    expect(answer?.text).toBe('{"name":"a"}');
+    expect(await rowOf(service, id)).toBeDefined();
+  });
+
+  test('may be cut anywhere, within a character or a chunk size', async () => {
+    const id = unusedId();
+    const body = chunked(`{"id":${id},"name":"🌿é"}`, 3);
+    const bytes = [...Buffer.from(HEAD), ...body];
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect(service.port, '127.0.0.1').setNoDelay(true);
+      const received: Buffer[] = [];
+      socket.on('data', (data: Buffer) => received.push(data)).on('error', reject);
+      socket.on('end', () => resolve(Buffer.concat(received).toString()));
+      void (async () => {
+        for (const byte of bytes) {
+          socket.write(Uint8Array.of(byte));
+          await delay(0);
+        }
+      })();
+    });
+    expect(answer).toMatch(/\{"name":"🌿é"\}$/);
+    expect((await rowOf(service, id))?.name).toBe('🌿é');
+  });
+});
+
+describe('Expect: 100-continue', () => {
+  /** Sends the head, then the body only if it is told to. @returns everything that came. */
+  function politely(head: string, body: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(service.port, '127.0.0.1', () => socket.write(head));
+      let received = '';
+      socket.setTimeout(10_000, () => socket.destroy(new Error('not ended in 10 s')));
+      socket.on('data', (data: Buffer) => {
+        if (received === '' && data.toString().startsWith('HTTP/1.1 100 ')) socket.write(body);
+        received += data.toString();
+      });
+      socket.on('error', reject).on('end', () => resolve(received));
+    });
+  }
+  const head = (lines: string, expectation = '100-continue') =>
+    `POST /plants HTTP/1.1\r\nHost: localhost\r\nExpect: ${expectation}\r\n${lines}\r\n`;
+  const GOOD = `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+
+  test.each(['100-continue', '100-Continue'])('is met when the body is wanted: %s', async (expectation) => {
+    const id = unusedId();
+    const length = `Content-Length: ${plant(id).length}\r\nConnection: close\r\n`;
+    const received = await politely(head(GOOD + length, expectation), plant(id));
+    expect(received).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*\{"name":"a"\}$/);
+    expect(await rowOf(service, id)).toBeDefined();
+  });
+
+  test.each([
+    ['without a token', 401, 'Content-Type: application/json\r\nContent-Length: 30\r\n'],
+    ['with a refused one', 401, 'Authorization: Bearer nope\r\nContent-Length: 30\r\n'],
+    ['for another media type', 415, `Authorization: Bearer ${TOKEN}\r\nContent-Length: 30\r\n`],
+    ['for another coding', 415, `${GOOD}Content-Encoding: foo\r\nContent-Length: 30\r\n`],
+    ['for too large a body', 413, `${GOOD}Content-Length: ${LIMIT + 1}\r\n`],
+  ])('is answered by the refusal alone %s, and the connection ends', async (_, error, lines) => {
+    const before = await countRows(service);
+    const received = await politely(head(lines), plant());
+    expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${error === 401 ? 401 : 400} [^]*{"error":${error},`));
+    expect(received).not.toContain(' 100 ');
+    expect(received).toMatch(/^Connection: close\r$/m);
+    expect(await countRows(service)).toBe(before);
+  });
+
+  test('of HTTP/1.0 is ignored', async () => {
+    const id = unusedId();
+    const lines = `${GOOD}Expect: 100-continue\r\nContent-Length: ${plant(id).length}\r\n`;
+    const [answer, ...more] = await converse(service.port, [
+      `POST /plants HTTP/1.0\r\n${lines}\r\n`,
+      plant(id),
+    ]);
+    expect([answer?.status, more.length]).toEqual([200, 0]);
+    expect(await rowOf(service, id)).toBeDefined();
+  });
+});
+
+describe('A client that goes away', () => {
+  const HEAD =
+    `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n` +
+    'Content-Type: application/json\r\n';
+  const CASES: [where: string, bytes: () => string][] = [
+    ['before a byte', () => ''],
+    ['in the request line', () => 'POST /pl'],
+    ['in the headers', () => HEAD],
+    ['before the body', () => `${HEAD}Content-Length: 500\r\n\r\n`],
+    ['in the body', () => `${HEAD}Content-Length: 500\r\n\r\n{"id":1`],
+    ['one byte before the end', () => `${HEAD}Content-Length: 101\r\n\r\n${plantOf(100)}`],
+    ['in a chunk', () => `${HEAD}Transfer-Encoding: chunked\r\n\r\n65\r\n${plantOf(100)}`],
+    ['before the last chunk', () => `${HEAD}Transfer-Encoding: chunked\r\n\r\n64\r\n${plantOf(100)}\r\n`],
+    ['in a coded body', () => `${HEAD}Content-Encoding: gzip\r\nContent-Length: 500\r\n\r\n\x1f\x8b`],
+    ['in too large a body', () => `${HEAD}Content-Length: 5000\r\n\r\n{"id":1`],
+    [
+      'in a body without a token',
+      () => 'POST /plants HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n{"id":1',
+    ],
+    ['before leave to send', () => `${HEAD}Expect: 100-continue\r\nContent-Length: 500\r\n\r\n`],
+    ['in an unknown method', () => 'POTS /plants HTTP/1.1\r\n'],
+  ];
+
+  /** Sends the bytes, and ends (FIN) or resets (RST) the connection. */
+  function leave(bytes: string, how: 'end' | 'resetAndDestroy', afterMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const socket = connect(service.port, '127.0.0.1', () => {
+        socket.write(bytes, 'latin1', () => setTimeout(() => socket[how](), afterMs));
+      });
+      socket.on('data', () => undefined).on('error', () => undefined);
+      socket.on('close', () => resolve());
+    });
+  }
+
+  const openSockets = () =>
+    promisify<number>((done) => {
+      service.app.getHttpServer().getConnections((error: Error | null, count: number) => done(error, count));
+    })();
+
+  test.each(CASES)('%s leaves nothing behind, neither row nor socket nor error', async (_, bytes) => {
+    const before = await countRows(service);
+    for (const how of ['end', 'resetAndDestroy'] as const) {
+      for (const afterMs of [0, 20])
+        await Promise.all(Array.from({ length: 50 }, () => leave(bytes(), how, afterMs)));
+    }
+    for (let waited = 0; (await openSockets()) > 0 && waited < 5_000; waited += 20) await delay(20);
+    expect(await openSockets()).toBe(0);
+    expect(await countRows(service)).toBe(before);
+    expect(service.logs()).not.toMatch(/"level":[456]0/);
+    await expectCreated(plant());
+  });
+
+  test('before it was answered may find its plant stored, and may ask again', async () => {
+    const plants = Array.from({ length: 50 }, () => unusedId()).map((id) => ({ id, body: plant(id) }));
+    await Promise.all(
+      plants.map(({ body }) =>
+        leave(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`, 'resetAndDestroy', 0),
+      ),
+    );
+    for (const { id, body } of plants) await expectCreated(body, {}, id);
+    expect(service.logs()).not.toMatch(/"level":[456]0/);
+  });
+
+  test.each(['in the body', 'in a chunk', 'before the last chunk', 'in a coded body'])(
+    'with its own side alone is told so: %s',
+    async (where) => {
+      const bytes = (CASES.find(([name]) => name === where) as (typeof CASES)[number])[1]();
+      const [answer] = await converse(service.port, [bytes], { thenEnd: true });
+      expectError(answer as Answer, 400);
+      expect(answer?.json).toHaveProperty('message', 'The request ended before it was complete.');
+    },
+  );
+});
