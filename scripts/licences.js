@@ -1,0 +1,36 @@
+// Lists the licences of the production dependencies, and fails where one is not permissive or not told.
+import { productionPackages } from './production-packages.js';
+
+/** SPDX identifiers of licences that ask for no more than notices to be kept. */
+const PERMISSIVE = [
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'CC0-1.0',
+  'ISC',
+  'MIT',
+  'Python-2.0',
+  'Unlicense',
+];
+
+/** `A OR B` leaves the choice, `A AND B` asks for both. */
+function isPermissive(licence) {
+  const alternatives = licence.replace(/[()]/g, '').split(' OR ');
+  return alternatives.some((all) => all.split(' AND ').every((one) => PERMISSIVE.includes(one)));
+}
+
+const byLicence = new Map();
+for (const { id, licence } of productionPackages) {
+  byLicence.set(licence, [...(byLicence.get(licence) ?? []), id]);
+}
+for (const [licence, ids] of [...byLicence].sort()) {
+  console.log(`${licence} (${ids.length})\n  ${ids.join('\n  ')}`);
+}
+
+const refused = productionPackages.filter(({ licence }) => !isPermissive(licence));
+if (refused.length > 0) {
+  console.error(`Not permissive: ${refused.map(({ id, licence }) => `${id} (${licence})`).join(', ')}`);
+  process.exit(1);
+}
