@@ -99,12 +99,12 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     const runner = this.dataSource.createQueryRunner();
     let client: PoolClient | undefined;
     let timer: NodeJS.Timeout | undefined;
-    const outcome = { isLate: false };
+    const outcome: { isLate: boolean; abandoned?: Promise<void> } = { isLate: false };
     const limit = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         outcome.isLate = true;
         reject(new StoreUnavailableError('The store did not answer in time'));
-        if (client !== undefined) abandonStatement(client);
+        if (client !== undefined) outcome.abandoned = abandonStatement(client);
       }, deadline - Date.now());
     });
     const work = (async () => {
@@ -113,6 +113,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         // The caller was answered while this waited for a connection.
         return outcome.isLate ? [] : ((await runner.query(sql, parameters)) as Row[]);
       } finally {
+        // A statement that ends while it is given up leaves a connection that nothing else may use.
+        await outcome.abandoned;
         await runner.release();
       }
     })();
