@@ -22,6 +22,8 @@ import { migrate } from './migrate.js';
 const MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
 const READY_TIMEOUT_MS = 1_000;
+/** How long a failed statement counts against the readiness where none succeeds after it, as without traffic. */
+const FAILURE_COUNTS_MS = 5_000;
 
 /** The connection to the database: its start, its statements with their time limit, and its end. */
 @Injectable()
@@ -35,6 +37,9 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   #embedded: EmbeddedPostgres | undefined;
   #usable = false;
   #stopping = false;
+  /** When the latest statement failed, in milliseconds since 1970, unless one succeeded after it. */
+  #failedAt = -Infinity;
+  #look: Promise<boolean> | undefined;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -59,10 +64,20 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.#embedded?.close();
   }
 
-  /** Whether the database answers now. */
+  /**
+   * Whether plants can be stored now. A look at the table finds a database that can't be reached and a table that is
+   * locked or not there yet; only the creates themselves find a full disk.
+   */
   async isReady(): Promise<boolean> {
+    if (Date.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
+    // However many ask at once, they get one connection of the pool between them.
+    this.#look ??= this.#lookAtTable().finally(() => (this.#look = undefined));
+    return this.#look;
+  }
+
+  async #lookAtTable(): Promise<boolean> {
     try {
-      await this.query('SELECT 1', [], Date.now() + READY_TIMEOUT_MS);
+      await this.#run('SELECT 1 FROM plants WHERE id = 0', [], Date.now() + READY_TIMEOUT_MS);
       return true;
     } catch {
       return false;
@@ -77,6 +92,17 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    * @throws {ValuesRefusedError} where it refuses the parameters.
    */
   async query<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+    try {
+      const rows = await this.#run<Row>(sql, parameters, deadline);
+      this.#failedAt = -Infinity;
+      return rows;
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) this.#failedAt = Date.now();
+      throw error;
+    }
+  }
+
+  async #run<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
       if (!this.#usable) throw new StoreUnavailableError('The store is not there yet, or no longer');
       try {
