@@ -11,6 +11,7 @@ const PERMISSIVE = [
   'CC0-1.0',
   'ISC',
   'MIT',
+  'PSF-2.0',
   'Python-2.0',
   'Unlicense',
 ];
