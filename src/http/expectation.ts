@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { HttpStatus } from '@nestjs/common';
+import { ignoreWhatFollows } from './lingering-close.js';
 import { sendError } from './send-error.js';
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
@@ -13,7 +14,8 @@ export function holdExpectations(server: Server): void {
     waiting.set(request, response);
     server.emit('request', request, response);
   });
-  server.on('checkExpectation', (_request, response) => {
+  server.on('checkExpectation', (request, response) => {
+    ignoreWhatFollows(request.socket);
     response.setHeader('Connection', 'close');
     sendError(
       response,

@@ -3,8 +3,11 @@ import { HttpStatus } from '@nestjs/common';
 import { ignoreWhatFollows, isIgnored } from './lingering-close.js';
 import { sendError } from './send-error.js';
 
-/** RFC 9110 section 7.2: a host with or without a port, or nothing. */
-const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
+/**
+ * RFC 9110 section 7.2: a host with or without a port, or nothing. The marks that RFC 3986 allows in a name too are in no
+ * name that exists, and a comma would be what a proxy makes of two Hosts.
+ */
+const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 /** A request target in absolute form (RFC 9112 section 3.2.2), which every server must take. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/i;
 
