@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { createTestDatabase, onServer, type TestDatabase } from './support/database.js';
+import { needs } from './support/requirements.js';
+import { expectError, post, type Answer } from './support/requests.js';
+import { countRows, startService, unusedId, type TestService } from './support/service.js';
+
+const METRICS = { METRICS: 'on' };
+
+const bodyOf = (id: bigint, name: string) => `{"id":${id},"name":"${name}"}`;
+const unusedIds = (count: number) => Array.from({ length: count }, unusedId);
+
+async function metric(service: TestService, name: string): Promise<number> {
+  const text = await (await fetch(`${service.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+}
+
+const statements = (service: TestService) => metric(service, 'plants_batch_rows_count');
+
+/**
+ * Sends requests while no statement on the table can go on, and lets them go on once the creates of each service wait.
+ * The lock holds up a server; the embedded database has but one connection, which is taken.
+ */
+async function heldUp(
+  services: TestService[],
+  waiting: number,
+  send: () => Promise<Answer>[],
+): Promise<Answer[]> {
+  const runner = (services[0] as TestService).app.get(DataSource).createQueryRunner();
+  let answers: Promise<Answer>[];
+  try {
+    await runner.startTransaction();
+    await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
+    answers = send();
+    for (const service of services) {
+      while ((await metric(service, 'plants_waiting_creates')) < waiting) await delay(5);
+    }
+    await runner.commitTransaction();
+  } finally {
+    await runner.release();
+  }
+  return Promise.all(answers);
+}
+
+describe('on one service', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService({ env: METRICS });
+  });
+  afterAll(() => service.stop());
+
+  test('500 creates at once are all stored, by far fewer statements', async () => {
+    const ids = unusedIds(500);
+    const [rowsBefore, statementsBefore] = [await countRows(service), await statements(service)];
+    const answers = await heldUp([service], 490, () =>
+      ids.map((id) => post(service.port, bodyOf(id, `plant ${id}`))),
+    );
+    expect(answers.map(({ text }) => text)).toEqual(ids.map((id) => `{"name":"plant ${id}"}`));
+    expect((await countRows(service)) - rowsBefore).toBe(500);
+    expect((await statements(service)) - statementsBefore).toBeLessThan(50);
+  });
+
+  test('a row that the database refuses fails alone', async () => {
+    await service.sql("ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'weed')");
+    const ids = unusedIds(100);
+    const isWeed = (index: number) => index === 50 || index === 90;
+    const [rowsBefore, statementsBefore] = [await countRows(service), await statements(service)];
+    const answers = await heldUp([service], 90, () =>
+      ids.map((id, index) => post(service.port, bodyOf(id, isWeed(index) ? 'weed' : 'flower'))),
+    );
+    const weeds = answers.filter((_, index) => isWeed(index));
+    for (const weed of weeds) {
+      expectError(weed, 400, 422);
+      expect(weed.text).not.toContain('no_weeds');
+    }
+    const flowers = answers.filter((_, index) => !isWeed(index));
+    expect(flowers.map(({ status }) => status)).toEqual(Array(98).fill(200));
+    expect((await countRows(service)) - rowsBefore).toBe(98);
+    // Only statements that succeed are counted: the flowers stayed together, but for the halves around the weeds.
+    expect((await statements(service)) - statementsBefore).toBeLessThan(30);
+  });
+});
+
+needs('TEST_DATABASE_URL')('on two services with one database', () => {
+  let database: TestDatabase;
+  let services: TestService[];
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const start = () => startService({ database, env: METRICS });
+    services = [await start(), await start()];
+  });
+  const stop = () => Promise.all(services.splice(0).map((service) => service.stop()));
+  afterAll(async () => {
+    await stop();
+    await database.drop();
+  });
+
+  test('overlapping batches do not wait for each other in a circle', async () => {
+    // Rows that take a while make it certain that the batches are on their way at the same time.
+    await services[0]?.sql("ALTER TABLE plants ADD CONSTRAINT slow CHECK (pg_sleep(0.002)::text = '')");
+    for (let round = 1; round <= 3; round++) {
+      const ids = unusedIds(60);
+      const orders = [ids, ids.toReversed()];
+      const answers = await heldUp(services, 50, () =>
+        services.flatMap(({ port }, index) =>
+          (orders[index] as bigint[]).map((id) => post(port, bodyOf(id, 'same'))),
+        ),
+      );
+      expect(answers.map(({ status, text }) => `${status} ${text}`)).toEqual(
+        Array(120).fill('200 {"name":"same"}'),
+      );
+      expect(await countRows(services[0] as TestService)).toBe(60 * round);
+    }
+    // A session hands its statistics over at its end, if not before.
+    await stop();
+    const [statistics] = await onServer(
+      database.env.DATABASE_URL as string,
+      'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+    );
+    expect(statistics).toEqual({ deadlocks: '0' });
+  });
+});
