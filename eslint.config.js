@@ -32,6 +32,8 @@ export default tseslint.config(
   },
   {
     files: ['**/*.js'],
-    languageOptions: { globals: { process: 'readonly', URL: 'readonly', console: 'readonly' } },
+    languageOptions: {
+      globals: { process: 'readonly', URL: 'readonly', console: 'readonly', fetch: 'readonly' },
+    },
   },
 );
