@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
-import type { Express } from 'express';
 import { startService, TOKEN, type TestService } from './support/service.js';
 
 let service: TestService;
@@ -142,7 +141,7 @@ test.each(REQUESTS)('the answer is the same without it: %s', async (_, status, r
 });
 
 test('with it, and only with it, Express finds the prototypes that it would set', async () => {
-  const { request, response } = service.app.getHttpAdapter().getInstance() as Express;
+  const { request, response } = service.app.getHttpAdapter().getInstance();
   const wanted = new Map<Server, boolean>();
   for (const server of [native, stock]) {
     server.prependOnceListener('request', (incoming: IncomingMessage, outgoing: ServerResponse) => {
