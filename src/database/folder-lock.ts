@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
-import { rmSync, statSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { join } from 'node:path';
 
 /** Another process holds the folder. */
 export class FolderHeldError extends Error {
@@ -12,8 +11,8 @@ export class FolderHeldError extends Error {
 
 /** The longest path that a socket may have everywhere, in bytes (macOS; Linux takes a few more). */
 const MAX_SOCKET_PATH = 103;
-/** Between taking a dead process's lock over and looking whether another took it over too, in milliseconds. */
-const SETTLE_MS = 100;
+const LONGEST_NAME = 'lock-01234567';
+const LOCK_NAME = /^lock\.(\d+)$/;
 const ANSWER_MS = 500;
 
 /**
@@ -23,63 +22,116 @@ const ANSWER_MS = 500;
  * and stops when it dies, so a lock is never stale by age, by a pid that is used again, or in another container on the
  * same volume. Who connects is told who holds.
  *
+ * A dead lock is not removed to take its place, since by then another process may have taken it. The locks are numbered:
+ * whoever makes the number after a dead one holds, and the last number always stays.
+ *
  * @returns a function that gives the folder free.
  * @throws {FolderHeldError} naming the holder.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
-  const path = socketPath(folder);
-  const about = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
-  for (let tookOver = false; ; tookOver = true) {
-    const server = createServer((socket) => socket.on('error', () => socket.destroy()).end(about)).unref();
-    if (await listens(server, path)) {
-      const own = identity(path);
-      if (tookOver) await delay(SETTLE_MS);
-      if (identity(path) === own) return () => new Promise((done) => server.close(() => done()));
-      // Lost to another process that took over at the same moment. Closing would remove that one's socket.
-    }
-    const found = identity(path);
-    const holder = await askHolder(path);
-    if (holder !== undefined) throw new FolderHeldError(`${resolve(folder)} is in use by ${holder}`);
-    if (identity(path) === found) rmSync(path, { force: true });
+  const path = realpathSync(folder);
+  if (process.platform === 'win32') return lockByPipe(path);
+  const place = placeOf(path);
+  for (;;) {
+    const latest = latestLock(place);
+    const holder = await askHolder(lockPath(place, latest));
+    if (holder !== undefined) throw new FolderHeldError(`${folder} is in use by ${holder}`);
+    const server = await makeLock(place, latest + 1);
+    if (server !== undefined) return () => close(server);
   }
 }
 
-function socketPath(folder: string): string {
-  const path = join(folder, 'lock');
-  const digest = createHash('sha256').update(resolve(folder)).digest('hex').slice(0, 32);
-  if (process.platform === 'win32') return `\\\\.\\pipe\\plant-store-${digest}`;
-  return Buffer.byteLength(path) <= MAX_SOCKET_PATH ? path : join(tmpdir(), `plant-store-${digest}.lock`);
+/** @returns undefined where another process was faster. */
+async function makeLock(place: string, number: number): Promise<Server | undefined> {
+  // It listens before it gets its number, so that nobody finds it dead.
+  const nameless = join(place, `lock-${randomBytes(4).toString('hex')}`);
+  const server = await listen(nameless);
+  const path = lockPath(place, number);
+  try {
+    linkSync(nameless, path);
+    // This process may have slept since it looked, and the number have been made and removed meanwhile.
+    if (latestLock(place) === number) {
+      removeOlder(place, number);
+      return server;
+    }
+    rmSync(path, { force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(nameless, { force: true });
+  }
+  await close(server);
+  return undefined;
 }
 
-function listens(server: Server, path: string): Promise<boolean> {
-  return new Promise((done, fail) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'EADDRINUSE' ? done(false) : fail(error),
-    );
-    server.listen(path, () => done(true));
-  });
+/** Windows has named pipes in place of such sockets. Only one process can make a pipe, which goes when that process ends. */
+async function lockByPipe(folder: string): Promise<() => Promise<void>> {
+  const path = `\\\\.\\pipe\\plant-store-${digestOf(folder)}`;
+  try {
+    const server = await listen(path);
+    return () => close(server);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new FolderHeldError(`${folder} is in use by ${await askHolder(path)}`, { cause: error });
+  }
+}
+
+/** Listens at a path, and tells everybody who connects about this process. */
+function listen(path: string): Promise<Server> {
+  const about = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
+  const server = createServer((socket) => socket.on('error', () => socket.destroy()).end(about)).unref();
+  return new Promise((done, fail) => server.on('error', fail).listen(path, () => done(server)));
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((done) => server.close(() => done()));
+}
+
+function digestOf(folder: string): string {
+  return createHash('sha256').update(folder).digest('hex').slice(0, 32);
+}
+
+function lockPath(place: string, number: number): string {
+  return join(place, `lock.${number}`);
+}
+
+function locks(place: string): number[] {
+  return readdirSync(place).flatMap((name) => Number(LOCK_NAME.exec(name)?.[1] ?? []));
+}
+
+function latestLock(place: string): number {
+  return Math.max(0, ...locks(place));
+}
+
+function removeOlder(place: string, number: number): void {
+  for (const older of locks(place)) if (older < number) rmSync(lockPath(place, older), { force: true });
+}
+
+/** Where the sockets are: in the folder, or where its path is too long for that, in one of this machine's own. */
+function placeOf(folder: string): string {
+  if (Buffer.byteLength(join(folder, LONGEST_NAME)) <= MAX_SOCKET_PATH) return folder;
+  const place = join(tmpdir(), `plant-store-${digestOf(folder)}`);
+  mkdirSync(place, { recursive: true, mode: 0o700 });
+  return place;
 }
 
 /** @returns the holder's words, or undefined where nobody listens. */
 function askHolder(path: string): Promise<string | undefined> {
   return new Promise((done) => {
     let words = '';
+    let isDead = false;
     const socket = connect(path);
     const timer = setTimeout(() => socket.destroy(), ANSWER_MS);
-    let connected = false;
     socket
-      .on('connect', () => (connected = true))
       .on('data', (data) => (words += data.toString()))
-      .on('error', () => undefined)
+      // Any other error, such as a line of callers that is full, is no sign that the holder is dead.
+      .on(
+        'error',
+        ({ code }: NodeJS.ErrnoException) => (isDead = code === 'ECONNREFUSED' || code === 'ENOENT'),
+      )
       .on('close', () => {
         clearTimeout(timer);
-        done(connected ? words || 'a process that does not answer' : undefined);
+        done(isDead ? undefined : words || 'a process that does not answer');
       });
   });
-}
-
-/** Tells one socket at a path from the next, which may get the same inode. */
-function identity(path: string): string | undefined {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat && `${stat.ino}:${stat.ctimeNs}`;
 }
