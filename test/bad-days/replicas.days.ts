@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Load } from '../support/load.js';
+import { PgBouncer } from '../support/pgbouncer.js';
+import { PostgresCluster } from '../support/postgres-cluster.js';
+import { report } from '../support/report.js';
+import { needs } from '../support/requirements.js';
+import { ServiceProcess } from '../support/service-process.js';
+
+const REPLICAS = 4;
+const LOAD_MS = 3_000;
+const LOCKED_MS = 10_000;
+/** DATABASE_TIMEOUT_MS, as it is unless it is set, and what a busy machine may take on top of it. */
+const LIMIT_MS = 4_000 + 1_000;
+
+needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
+  let cluster: PostgresCluster;
+  let bouncer: PgBouncer;
+  const running: ServiceProcess[] = [];
+
+  beforeAll(async () => {
+    cluster = await PostgresCluster.start();
+    bouncer = await PgBouncer.start(cluster.url());
+  });
+
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((service) => service.end('SIGKILL')));
+  });
+
+  afterAll(async () => {
+    await bouncer.stop();
+    await cluster.remove();
+  });
+
+  const ROUTES: [string, (database: string) => string][] = [
+    ['directly', (database) => cluster.url(database)],
+    ['behind PgBouncer in transaction mode', (database) => bouncer.url(database)],
+  ];
+
+  test.each(ROUTES)(`start ${REPLICAS} at once on an empty database, %s`, async (route, url) => {
+    const database = route.startsWith('behind') ? 'pooled' : 'direct';
+    await cluster.query(`CREATE DATABASE ${database}`);
+    for (let index = 0; index < REPLICAS; index++)
+      running.push(await ServiceProcess.spawn({ DATABASE_URL: url(database) }));
+    await Promise.all(running.map((service) => service.ready()));
+    const loads = running.map(({ port }, index) => new Load(port, index * 1_000_000 + 1));
+    await Promise.all(loads.map((load) => load.during(LOAD_MS, 4)));
+
+    const migrations = await cluster.query('SELECT name FROM migrations', [], database);
+    const lost = await Promise.all(loads.map((load) => load.lost((sql) => cluster.query(sql, [], database))));
+    const acknowledged = loads.reduce((sum, load) => sum + load.acknowledged.size, 0);
+    report(`${REPLICAS} replicas at once, ${route}`, { acknowledged, lost: lost.flat().length });
+    expect(migrations).toEqual([{ name: 'CreatePlants1764201600000' }]);
+    expect(lost.flat()).toEqual([]);
+    expect(
+      loads.flatMap(({ wrong, unavailable, unanswered }) => [...wrong, unavailable, unanswered]),
+    ).toEqual(Array(2 * REPLICAS).fill(0));
+  });
+
+  test('leave no statements behind on the server when they give them up behind PgBouncer', async () => {
+    await cluster.query('CREATE DATABASE locked');
+    const service = await ServiceProcess.start({ DATABASE_URL: bouncer.url('locked') });
+    running.push(service);
+    const load = new Load(service.port);
+    load.start(8);
+    await delay(500);
+    const holder = await cluster.connect('locked');
+    await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    await delay(LOCKED_MS);
+    const [waiting] = await cluster.query<{ count: string }>(
+      `SELECT count(*) FROM pg_stat_activity WHERE datname = 'locked' AND wait_event_type = 'Lock'`,
+    );
+    await holder.end();
+    await load.create(1_000_000_000);
+    await load.stop();
+    await load.retry();
+    const lost = await load.lost((sql) => cluster.query(sql, [], 'locked'));
+    report('The table locked behind PgBouncer', {
+      acknowledged: load.acknowledged.size,
+      lost: lost.length,
+      '503': load.unavailable,
+      'slowest 503 (ms)': Math.round(load.slowestUnavailableMs),
+      'statements left waiting on the server': String(waiting?.count),
+    });
+    expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
+    expect(load.slowestUnavailableMs).toBeLessThan(LIMIT_MS);
+    // Two statements at a time, and a probe where one asks.
+    expect(Number(waiting?.count)).toBeLessThanOrEqual(3);
+  });
+});
