@@ -21,6 +21,10 @@ export default {
   },
   globalSetup: './test/support/global-setup.js',
   globalTeardown: './test/support/global-teardown.js',
-  reporters: ['default', './test/support/contract-judge.js'],
+  reporters: [
+    'default',
+    './test/support/contract-judge.js',
+    ...(process.env.TEST_TALLY === undefined ? [] : ['./.ci/tally.js']),
+  ],
   testTimeout: 30_000,
 };
