@@ -1,0 +1,303 @@
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { exchange, post, type Answer } from './support/requests.js';
+import { ServiceProcess } from './support/service-process.js';
+import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+type Line = Record<string, unknown> & { msg: string; level: number };
+
+const parseLines = (text: string): Line[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Line);
+
+/** NODE_OPTIONS that run a script in the service before its own. */
+const preload = (script: string) => `--import data:text/javascript,${encodeURIComponent(script)}`;
+
+const plant = (name = 'a') => `{"id":${unusedId()},"name":${JSON.stringify(name)}}`;
+
+describe('the log of a service', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.stop());
+
+  /** The lines of one request, after its answer. */
+  async function linesOf(answer: Answer): Promise<Line[]> {
+    const id = answer.headers['x-request-id'];
+    for (;;) {
+      const lines = parseLines(service.logs()).filter(({ requestId }) => requestId === id);
+      if (lines.length > 0) return lines;
+      await delay(1);
+    }
+  }
+
+  const send = (requestLine: string, headers = '') =>
+    exchange(service.port, [
+      `${requestLine} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`,
+    ]);
+
+  test.each<[string, () => Promise<Answer>, object]>([
+    ['200', () => post(service.port, plant()), { method: 'POST', route: '/plants', status: 200 }],
+    [
+      '400',
+      () => post(service.port, '{"name":"a"}'),
+      { method: 'POST', route: '/plants', status: 400, error: 422 },
+    ],
+    [
+      '401',
+      () => post(service.port, plant(), { Authorization: undefined }),
+      { method: 'POST', route: '/plants', status: 401, error: 401 },
+    ],
+    ['404', () => send('GET /PLANTS?q=1'), { method: 'GET', route: 'unmatched', status: 404, error: 404 }],
+    ['405', () => send('PUT /plants'), { method: 'PUT', route: 'unmatched', status: 405, error: 405 }],
+    ['a probe', () => send('GET /health/live'), { method: 'GET', route: '/health/live', status: 200 }],
+  ])('has one line for a request that is answered with %s', async (_, request, expected) => {
+    const answer = await request();
+    const lines = await linesOf(answer);
+    expect(lines).toEqual([
+      {
+        level: 30,
+        time: expect.any(Number) as number,
+        pid: process.pid,
+        hostname: expect.any(String) as string,
+        msg: 'request',
+        requestId: expect.stringMatching(UUID) as string,
+        durationMs: expect.any(Number) as number,
+        client: '127.0.0.1',
+        ...expected,
+      },
+    ]);
+  });
+
+  test.each([
+    ['a', 'a'],
+    ['every character that is allowed', 'AZaz09_-.:+/='],
+    ['128 characters', 'x'.repeat(128)],
+    ['the address of Envoy', 'd4a1e6b0-9c3e-9b1f-8f6e-0c1d2e3f4a5b'],
+  ])('takes the X-Request-Id that a gateway gave: %s', async (_, id) => {
+    const answer = await post(service.port, plant(), { 'X-Request-Id': id });
+    expect(answer.headers['x-request-id']).toBe(id);
+    expect(await linesOf(answer)).toMatchObject([{ requestId: id }]);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['129 characters', 'x'.repeat(129)],
+    ['a space', 'a b'],
+    ['quotes', '","level":60,"msg":"forged'],
+    ['a character beyond ASCII', 'caf\u00e9'],
+    ['two of them', 'a\r\nX-Request-Id: b'],
+  ])('makes an id of its own where the gateway sent %s', async (_, id) => {
+    const answer = await post(service.port, plant(), { 'X-Request-Id': id });
+    expect(answer.headers['x-request-id']).toMatch(UUID);
+    expect(await linesOf(answer)).toHaveLength(1);
+  });
+
+  const TRACE = '0af7651916cd43dd8448eb211c80319c';
+  const SPAN = 'b7ad6b7169203331';
+  test.each([
+    ['version 00', `00-${TRACE}-${SPAN}-01`, true],
+    ['a later version, which has more', `01-${TRACE}-${SPAN}-01-more`, true],
+    ['version 00 with more', `00-${TRACE}-${SPAN}-01-more`, false],
+    ['version ff', `ff-${TRACE}-${SPAN}-01`, false],
+    ['a trace id of zeros', `00-${'0'.repeat(32)}-${SPAN}-01`, false],
+    ['a parent id of zeros', `00-${TRACE}-${'0'.repeat(16)}-01`, false],
+    ['upper case', `00-${TRACE.toUpperCase()}-${SPAN}-01`, false],
+    ['text', 'SECRET', false],
+  ])('carries traceparent where it is valid: %s', async (_, traceparent, isValid) => {
+    const [line] = await linesOf(await post(service.port, plant(), { traceparent }));
+    expect([line?.traceId, line?.parentSpanId]).toEqual(isValid ? [TRACE, SPAN] : [undefined, undefined]);
+  });
+
+  test('says of a request whose client went away that it did', async () => {
+    const id = `gone-${unusedId()}`;
+    const head = `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TOKEN}\r\nX-Request-Id: ${id}\r\n`;
+    const body = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id":';
+    const client = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    client.write(head + body);
+    await delay(100);
+    client.resetAndDestroy();
+    const lines = await linesOf({ status: 0, headers: { 'x-request-id': id }, text: '', json: undefined });
+    expect(lines).toMatchObject([{ status: 499, aborted: true }]);
+  });
+});
+
+describe('nothing that a client sent is in the log', () => {
+  const SECRETS = 'SECRET';
+  const STATEMENTS_THAT_BREAK: [string, string, string][] = [
+    ['the table is gone', 'ALTER TABLE plants RENAME TO hidden', 'ALTER TABLE hidden RENAME TO plants'],
+    [
+      'a constraint refuses the row',
+      "ALTER TABLE plants ADD CONSTRAINT no_secrets CHECK (name NOT LIKE '%SECRET%') NOT VALID",
+      'ALTER TABLE plants DROP CONSTRAINT no_secrets',
+    ],
+    [
+      'a column has another type',
+      'DELETE FROM plants; ALTER TABLE plants ALTER COLUMN name TYPE integer USING 0',
+      'DELETE FROM plants; ALTER TABLE plants ALTER COLUMN name TYPE text',
+    ],
+    [
+      'a trigger raises an error',
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no %', NEW.name; END $$;
+       CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION refuse()`,
+      'DROP FUNCTION refuse CASCADE',
+    ],
+  ];
+
+  const secretRequests = (service: TestService): Promise<unknown>[] => {
+    const { port } = service;
+    const body = `{"id":${unusedId()},"name":"SECRET-name","tag":"SECRET-tag","extra":"SECRET-extra"}`;
+    const headers = {
+      Cookie: 'session=SECRET-cookie',
+      Referer: 'http://localhost/SECRET-referer',
+      'User-Agent': 'SECRET-agent',
+      'X-Api-Key': 'SECRET-key',
+      'X-Request-Id': 'SECRET id',
+    };
+    return [
+      post(port, body, headers),
+      post(port, body, headers, '/plants?access_token=SECRET-query'),
+      post(port, body, { ...headers, Authorization: 'Bearer SECRET-token' }),
+      post(port, body, { ...headers, Authorization: 'Basic U0VDUkVU SECRET' }),
+      post(port, body, { ...headers, 'Content-Type': 'text/SECRET' }),
+      post(port, body, { ...headers, 'Content-Encoding': 'SECRET' }),
+      post(port, body, headers, '/SECRET-path/../%?SECRET-query'),
+      post(port, '{"id":SECRET}', headers),
+      post(port, '{"SECRET":1,"SECRET":2}', headers),
+      post(port, '{"id":"SECRET","name":["SECRET"],"tag":{"SECRET":1}}', headers),
+      exchange(port, ['SECRET /plants HTTP/1.1\r\nHost: SECRET\r\n\r\n']),
+      exchange(port, ['POST /plants HTTP/1.1\r\nHost: a\r\nSECRET\r\n\r\n']),
+    ];
+  };
+
+  test.each(['trace', 'warn'])('at level %s', async (level) => {
+    const service = await startService({ env: { LOG_LEVEL: level } });
+    try {
+      await Promise.all(secretRequests(service));
+      for (const [, harm, repair] of STATEMENTS_THAT_BREAK) {
+        await service.sql(harm);
+        await Promise.all(secretRequests(service));
+        await service.sql(repair);
+      }
+      await delay(50);
+      expect(service.logs()).not.toContain(SECRETS);
+      expect(service.logs()).not.toContain(TOKEN);
+    } finally {
+      await service.stop();
+    }
+    // Without these the test could not fail.
+    expect(service.logs()).toContain('no_secrets');
+    expect(service.logs()).toContain('42P01');
+  });
+});
+
+describe('a failure of the store', () => {
+  test('is logged once, for one or more creates that it fails, with its cause', async () => {
+    const service = await startService({ env: { LOG_LEVEL: 'warn' } });
+    try {
+      await service.sql('ALTER TABLE plants RENAME TO hidden');
+      const answers = await Promise.all(Array.from({ length: 40 }, () => post(service.port, plant())));
+      expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(503));
+      const lines = parseLines(service.logs());
+      expect(lines.length).toBeGreaterThan(0);
+      expect(lines.length).toBeLessThanOrEqual(answers.length);
+      for (const line of lines) {
+        expect(line).toMatchObject({ level: 50, msg: 'A statement failed', err: { code: '42P01' } });
+        expect((line.err as { stack: string }).stack).toContain('relation "plants" does not exist');
+      }
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+describe('the last lines are written when the built service', () => {
+  const REQUESTS = 300;
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+  });
+  afterEach(() => database.drop());
+
+  /** A signal makes the service do what no request can. */
+  const onSignal = (statement: string) => preload(`process.on('SIGUSR2',()=>{${statement}})`);
+  const ERROR = "Object.assign(new Error('a bug'), { parameters: ['SEC' + 'RET'] })";
+
+  test.each<[string, NodeJS.Signals, string, number, string]>([
+    ['is told to stop', 'SIGTERM', '', 0, 'Stopped'],
+    ['is interrupted', 'SIGINT', '', 0, 'Stopped'],
+    ['throws what nothing catches', 'SIGUSR2', `throw ${ERROR}`, 1, 'The service can not go on'],
+    ['rejects what nothing catches', 'SIGUSR2', `Promise.reject(${ERROR})`, 1, 'The service can not go on'],
+    ['exits by itself', 'SIGUSR2', 'process.exit(3)', 3, 'request'],
+  ])('%s', async (_, signal, statement, code, last) => {
+    const service = await ServiceProcess.start({
+      ...database.env,
+      LOG_LEVEL: 'info',
+      NODE_ENV: 'production',
+      NODE_OPTIONS: onSignal(statement),
+    });
+    await Promise.all(Array.from({ length: REQUESTS }, () => post(service.port, plant())));
+    expect(await service.end(signal)).toEqual({ code, signal: null });
+    const lines = parseLines(service.output);
+    expect(lines.filter(({ method }) => method === 'POST')).toHaveLength(REQUESTS);
+    expect(lines.at(-1)?.msg).toBe(last);
+    expect(service.output).not.toContain('SECRET');
+  });
+
+  test('stops before its database was there', async () => {
+    const service = await ServiceProcess.spawn({ DATABASE_URL: 'postgres://127.0.0.1:1/plant' });
+    while ((await service.probe('live')) !== 200) await delay(20);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(parseLines(service.output)).toMatchObject([
+      { msg: 'The database can not be reached yet; waiting for it', err: { code: 'ECONNREFUSED' } },
+    ]);
+  });
+});
+
+describe('a log that can not be written', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database.drop());
+  const env = () => ({ ...database.env, LOG_LEVEL: 'info', NODE_ENV: 'production' });
+
+  test('does not stop the service: its reader is stuck', async () => {
+    const service = await ServiceProcess.start(env());
+    service.child.stdout?.pause();
+    // More than the pipe and what waits for it hold: lines are dropped.
+    const headers = { 'X-Request-Id': 'x'.repeat(128), Authorization: undefined };
+    let requests = 0;
+    for (; requests < 20_000; requests += 200) {
+      await Promise.all(Array.from({ length: 200 }, () => post(service.port, '', headers)));
+    }
+    expect(await post(service.port, plant())).toMatchObject({ status: 200 });
+    service.child.stdout?.resume();
+    await delay(1_000);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    const lines = parseLines(service.output);
+    const dropped = lines.find(({ msg }) => msg.startsWith('Log lines were dropped'))?.lines as number;
+    const written = lines.filter(({ method }) => method === 'POST').length;
+    expect(written + dropped).toBeGreaterThan(requests);
+    expect(lines.at(-1)?.msg).toBe('Stopped');
+  });
+
+  test('does not stop the service: the disk is full', async () => {
+    // The lowest free number is the one that was closed: standard output.
+    const service = await ServiceProcess.start({
+      ...env(),
+      NODE_OPTIONS: preload(`import fs from 'node:fs';fs.closeSync(1);fs.openSync('/dev/full','w')`),
+    });
+    for (let round = 0; round < 10; round++) {
+      expect(await post(service.port, plant())).toMatchObject({ status: 200 });
+      await delay(50);
+    }
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+});
