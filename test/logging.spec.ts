@@ -226,15 +226,15 @@ describe('the last lines are written when the built service', () => {
   afterEach(() => database.drop());
 
   /** A signal makes the service do what no request can. */
-  const onSignal = (statement: string) => preload(`process.on('SIGUSR2',()=>{${statement}})`);
+  const onSignal = (statement: string) => preload(`process.on('SIGHUP',()=>{${statement}})`);
   const ERROR = "Object.assign(new Error('a bug'), { parameters: ['SEC' + 'RET'] })";
 
   test.each<[string, NodeJS.Signals, string, number, string]>([
     ['is told to stop', 'SIGTERM', '', 0, 'Stopped'],
     ['is interrupted', 'SIGINT', '', 0, 'Stopped'],
-    ['throws what nothing catches', 'SIGUSR2', `throw ${ERROR}`, 1, 'The service can not go on'],
-    ['rejects what nothing catches', 'SIGUSR2', `Promise.reject(${ERROR})`, 1, 'The service can not go on'],
-    ['exits by itself', 'SIGUSR2', 'process.exit(3)', 3, 'request'],
+    ['throws what nothing catches', 'SIGHUP', `throw ${ERROR}`, 1, 'The service can not go on'],
+    ['rejects what nothing catches', 'SIGHUP', `Promise.reject(${ERROR})`, 1, 'The service can not go on'],
+    ['exits by itself', 'SIGHUP', 'process.exit(3)', 3, 'request'],
   ])('%s', async (_, signal, statement, code, last) => {
     const service = await ServiceProcess.start({
       ...database.env,
