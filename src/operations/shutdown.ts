@@ -9,6 +9,8 @@ import { Lifecycle } from './lifecycle.js';
 const POLL_MS = 20;
 /** How long a request that is still arriving may go on doing so once the service stops. */
 const ARRIVAL_MS = 1_000;
+/** How long the database may take to close. Nothing is lost where it does not: every answered create is committed. */
+const CLOSE_MS = 3_000;
 
 /**
  * Ends the process on SIGTERM and SIGINT: not ready at once; still serving for the delay, in which a proxy takes note;
@@ -54,8 +56,9 @@ export function stopGracefully(
     }
     const cut = underWay.size;
     server.closeAllConnections();
-    await app.close();
-    logger.info({ cut }, 'Stopped');
+    // It waits for a start that itself may wait for ever, for another replica's migration.
+    const closed = await Promise.race([app.close().then(() => true), delay(CLOSE_MS, false)]);
+    logger.info({ cut, closed }, 'Stopped');
     process.exit(0);
   };
 
