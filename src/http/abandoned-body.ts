@@ -1,20 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isWaitingToContinue } from './expectation.js';
-
-/** How long the rest of a body that nobody reads may take before its connection is cut, in milliseconds. */
-const LINGER_MS = 1_000;
+import type { IncomingMessage } from 'node:http';
+import { LINGER_MS } from './lingering-close.js';
 
 /**
  * For a request that is answered before its body was read: what still comes is thrown away unread, so that the client
- * gets to see the answer, but only for a moment. A client that was never told to send its body will not, so there the
- * connection ends with the answer.
+ * gets to see the answer, but only for a moment. (Where the client waits for leave to send its body, Node ends the
+ * connection with the answer.)
  */
-export function abandonBody(request: IncomingMessage, response: ServerResponse): void {
+export function abandonBody(request: IncomingMessage): void {
   if (request.complete) return;
-  if (isWaitingToContinue(request)) {
-    response.setHeader('Connection', 'close');
-    return;
-  }
   const { socket } = request;
   const cut = setTimeout(() => socket.destroy(), LINGER_MS);
   request.once('end', () => clearTimeout(cut)).once('close', () => clearTimeout(cut));

@@ -23,7 +23,7 @@ export function allowedMethods(app: Express) {
       return;
     }
     response.locals.error = HttpStatus.METHOD_NOT_ALLOWED;
-    abandonBody(request, response);
+    abandonBody(request);
     sendError(
       response,
       HttpStatus.METHOD_NOT_ALLOWED,

@@ -12,7 +12,7 @@ import {
   type MetadataStorage,
   type ValidationError,
 } from 'class-validator';
-import type { ExactObject } from './exact-json.js';
+import { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
 /** A DTO class whose rules stand ready: the members it declares and a check of each that builds nothing for a good value. */
@@ -43,13 +43,13 @@ export class DtoValidationPipe extends ValidationPipe {
   }
 
   override async transform(body: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    if (!(body instanceof Map)) {
+    if (!(body instanceof ExactObject)) {
       throw new UnprocessableEntityException(`The body must be a JSON object, not ${nameOfType(body)}`);
     }
     const { members, accepts } = compile(metadata.metatype);
     const dto = new (metadata.metatype as Type<Record<string, unknown>>)();
     for (const member of members) {
-      const value = (body as ExactObject).get(member);
+      const value = body.get(member);
       if (value !== undefined) dto[member] = value;
     }
     return accepts(dto) ? dto : super.transform(dto, metadata);

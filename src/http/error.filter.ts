@@ -47,7 +47,7 @@ export class ErrorFilter implements ExceptionFilter {
       response.setHeader('Accept', 'application/json').setHeader('Accept-Encoding', ACCEPT_ENCODING);
     const declared =
       error === 401 || error >= 500 || !this.operations.has(`${request.method} ${request.path}`);
-    abandonBody(request, response);
+    abandonBody(request);
     sendError(response, declared ? error : HttpStatus.BAD_REQUEST, error, message);
   }
 }

@@ -33,8 +33,3 @@ export function continueReading(request: IncomingMessage): void {
   waiting.delete(request);
   response.writeContinue();
 }
-
-/** Whether the client still waits for leave to send the body. */
-export function isWaitingToContinue(request: IncomingMessage): boolean {
-  return waiting.has(request);
-}
