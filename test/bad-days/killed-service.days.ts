@@ -1,8 +1,6 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PGlite } from '@electric-sql/pglite';
+import { DataFolder } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
 import { report } from '../support/report.js';
@@ -68,9 +66,10 @@ describe('A service that is killed (SIGKILL)', () => {
     test(
       `loses nothing acknowledged, ${KILLS} times`,
       async () => {
-        const folder = makeFolder();
-        const load = await killUnderLoad({ DATA_DIR: folder });
-        const lost = await load.lost((sql) => readEmbedded(folder, sql));
+        const folder = new DataFolder();
+        undo(() => folder.remove());
+        const load = await killUnderLoad({ DATA_DIR: folder.path });
+        const lost = await load.lost((sql) => folder.query(sql));
         expectNothingLost('Service killed, embedded database', load, lost);
       },
       TIME_LIMIT_MS,
@@ -79,12 +78,13 @@ describe('A service that is killed (SIGKILL)', () => {
     test(
       'starts again after a kill at any moment of its first start',
       async () => {
-        const folder = makeFolder();
+        const folder = new DataFolder();
+        undo(() => folder.remove());
         let kills = 0;
         let moment = FIRST_START_STEP_MS;
         for (;;) {
-          const wasMade = existsSync(join(folder, 'postgres'));
-          const service = await ServiceProcess.spawn({ DATA_DIR: folder });
+          const wasMade = existsSync(folder.database);
+          const service = await ServiceProcess.spawn({ DATA_DIR: folder.path });
           undo(() => service.end('SIGKILL'));
           const ready = service.ready().then(
             () => true,
@@ -100,7 +100,7 @@ describe('A service that is killed (SIGKILL)', () => {
           await service.end('SIGKILL');
           kills++;
           // Once the database is made, the rest of its first start is gone through from the beginning.
-          const isMade = existsSync(join(folder, 'postgres'));
+          const isMade = existsSync(folder.database);
           moment = isMade && !wasMade ? FIRST_START_STEP_MS : moment + FIRST_START_STEP_MS;
         }
         report('Service killed during its first start, 0.2 s later each time', {
@@ -111,20 +111,4 @@ describe('A service that is killed (SIGKILL)', () => {
       TIME_LIMIT_MS,
     );
   });
-
-  function makeFolder(): string {
-    const folder = mkdtempSync(join(tmpdir(), 'plant-store-data-'));
-    undo(() => rmSync(folder, { recursive: true, force: true }));
-    return folder;
-  }
 });
-
-/** Reads the database of a data folder that no service uses. */
-async function readEmbedded(dataDir: string, sql: string): Promise<{ id: string }[]> {
-  const database = await PGlite.create(join(dataDir, 'postgres'));
-  try {
-    return (await database.query<{ id: string }>(sql)).rows;
-  } finally {
-    await database.close();
-  }
-}

@@ -98,11 +98,11 @@ export class PostgresCluster {
     // The postmaster first: it must not make another process meanwhile.
     this.#postmaster?.kill('SIGSTOP');
     this.#frozen = this.#processes();
-    for (const pid of this.#frozen) process.kill(pid, 'SIGSTOP');
+    for (const pid of this.#frozen) signal(pid, 'SIGSTOP');
   }
 
   thaw(): void {
-    for (const pid of this.#frozen.splice(0)) process.kill(pid, 'SIGCONT');
+    for (const pid of this.#frozen.splice(0)) signal(pid, 'SIGCONT');
   }
 
   /** Runs one statement as the superuser, on a connection of its own. */
@@ -168,6 +168,11 @@ async function serverUser(): Promise<{ uid?: number; gid?: number }> {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'postgres'])));
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
+}
+
+/** Sends a signal to a process, which may have ended by itself. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  if (isAlive(pid)) process.kill(pid, name);
 }
 
 /** A process that ended and that nobody asked about yet is not. */

@@ -1,0 +1,62 @@
+import { DataFolder } from '../support/data-folder.js';
+import { report } from '../support/report.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { undoAfterEach } from '../support/undo.js';
+
+/** A second process must have said no by then; most of it is the start of Node. */
+const REFUSED_MS = 5_000;
+const ROUNDS = 3;
+const AT_ONCE = 4;
+
+describe('A data folder', () => {
+  const folder = new DataFolder();
+  const undo = undoAfterEach();
+
+  afterAll(() => folder.remove());
+
+  async function spawn(): Promise<ServiceProcess> {
+    const service = await ServiceProcess.spawn({ DATA_DIR: folder.path });
+    undo(() => service.end('SIGKILL'));
+    return service;
+  }
+
+  async function start(): Promise<ServiceProcess> {
+    const service = await spawn();
+    await service.ready();
+    return service;
+  }
+
+  test('is refused to a second service while the first runs, and while that is frozen', async () => {
+    const first = await start();
+    const refused = async (state: string, holder: string) => {
+      const begun = Date.now();
+      const second = await spawn();
+      expect((await second.exit).code).toBe(1);
+      expect(second.output).toContain(`is in use by ${holder}`);
+      const elapsed = Date.now() - begun;
+      report(`A second service on the folder of one that is ${state}`, { 'refused after (ms)': elapsed });
+      expect(elapsed).toBeLessThan(REFUSED_MS);
+    };
+    await refused('running', `process ${first.pid} on `);
+    first.child.kill('SIGSTOP');
+    undo(() => first.child.kill('SIGCONT'));
+    await refused('frozen', 'a process that does not answer');
+    first.child.kill('SIGCONT');
+    expect(await first.probe('ready')).toBe(200);
+  }, 60_000);
+
+  test(`goes to exactly one of ${AT_ONCE} services that start at once after a kill`, async () => {
+    let holder = await start();
+    for (let round = 0; round < ROUNDS; round++) {
+      await holder.end('SIGKILL');
+      const services = await Promise.all(Array.from({ length: AT_ONCE }, spawn));
+      await Promise.any(services.map((service) => service.ready()));
+      const refused = services.filter(({ isRunning }) => !isRunning);
+      expect(await Promise.all(refused.map(({ exit }) => exit))).toEqual(
+        Array(AT_ONCE - 1).fill({ code: 1, signal: null }),
+      );
+      holder = services.find(({ isRunning }) => isRunning) as ServiceProcess;
+    }
+    report(`${AT_ONCE} services at once on the folder of a killed one`, { rounds: ROUNDS, 'held by two': 0 });
+  }, 120_000);
+});

@@ -1,0 +1,233 @@
+import { once } from 'node:events';
+import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataFolder } from '../support/data-folder.js';
+import { Load } from '../support/load.js';
+import { freePort } from '../support/ports.js';
+import { PostgresCluster } from '../support/postgres-cluster.js';
+import { report } from '../support/report.js';
+import { needs } from '../support/requirements.js';
+import { TOKEN } from '../support/service.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { undoAfterEach } from '../support/undo.js';
+
+const CONNECTIONS = 16;
+const STOPS_OF_EACH = 3;
+/** In this time a gateway finds out that a replica is not ready, by asking it this often. */
+const SHUTDOWN_DELAY_MS = 1_000;
+const GATEWAY_ASKS_EVERY_MS = 100;
+/** How long requests that do not arrive in whole are waited for, and what a busy machine may take on top. */
+const PROMPT_MS = 1_000 + 2_000;
+const STOPPED = { code: 0, signal: null };
+
+/** A gateway that does no more than it must: each request goes to the next ready replica, and never to a second one. */
+class Gateway {
+  readonly #replicas: ServiceProcess[];
+  readonly #ready = new Set<number>();
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #server = createServer((incoming, answer) => this.#forward(incoming, answer));
+  readonly #timer: NodeJS.Timeout;
+  #turn = 0;
+
+  constructor(replicas: ServiceProcess[]) {
+    this.#replicas = replicas;
+    this.#timer = setInterval(() => void this.ask(), GATEWAY_ASKS_EVERY_MS);
+  }
+
+  async listen(): Promise<number> {
+    await this.ask();
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening');
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async ask(): Promise<void> {
+    await Promise.all(
+      this.#replicas.map(async (replica) => {
+        if ((await replica.probe('ready')) === 200) this.#ready.add(replica.port);
+        else this.#ready.delete(replica.port);
+      }),
+    );
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#server.close();
+    this.#server.closeAllConnections();
+    this.#agent.destroy();
+  }
+
+  #forward(incoming: IncomingMessage, answer: ServerResponse): void {
+    const ports = [...this.#ready];
+    const port = ports[this.#turn++ % ports.length];
+    const { method, url, headers } = incoming;
+    const outgoing = request({ host: '127.0.0.1', port, method, path: url, headers, agent: this.#agent });
+    outgoing.on('response', (response) => {
+      delete response.headers.connection;
+      answer.writeHead(response.statusCode as number, response.headers);
+      response.pipe(answer);
+    });
+    outgoing.on('error', (error) => answer.writeHead(502).end(String(error)));
+    incoming.pipe(outgoing);
+  }
+}
+
+const HEAD = `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+
+/** Clients that have sent a part of what they will ever send. */
+const UNFINISHED = {
+  'an idle keep-alive connection': 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n',
+  'a connection that sent nothing': '',
+  'half a head': HEAD,
+  'half a body': `${HEAD}Content-Length: 100\r\n\r\n{"id":`,
+  'a body that waits to be asked for': `${HEAD}Content-Length: 20\r\nExpect: 100-continue\r\n\r\n`,
+};
+
+needs('postgres')('A service that is told to stop (SIGTERM)', () => {
+  const undo = undoAfterEach();
+  let cluster: PostgresCluster;
+
+  beforeEach(async () => {
+    cluster = await PostgresCluster.start();
+    undo(() => cluster.remove());
+  });
+
+  async function start(env: Record<string, string> = {}, port?: number): Promise<ServiceProcess> {
+    const service = await ServiceProcess.start({ DATABASE_URL: cluster.url(), ...env }, port);
+    undo(() => service.end('SIGKILL'));
+    return service;
+  }
+
+  test('is replaced behind a gateway without an error for any client', async () => {
+    const env = { SHUTDOWN_DELAY_MS: String(SHUTDOWN_DELAY_MS) };
+    const replicas = [await start(env), await start(env)];
+    const gateway = new Gateway(replicas);
+    undo(() => gateway.close());
+    const load = new Load(await gateway.listen());
+    load.start(CONNECTIONS);
+    for (let stop = 0; stop < STOPS_OF_EACH * replicas.length; stop++) {
+      const index = stop % replicas.length;
+      const { port } = replicas[index] as ServiceProcess;
+      expect(await replicas[index]?.end('SIGTERM')).toEqual(STOPPED);
+      replicas[index] = await start(env, port);
+      await gateway.ask();
+    }
+    await load.stop();
+    const lost = await load.lost((sql) => cluster.query(sql));
+    report('Rolling deployment behind a gateway', {
+      stops: STOPS_OF_EACH * replicas.length,
+      acknowledged: load.acknowledged.size,
+      lost: lost.length,
+      'errors for clients': load.unavailable + load.unanswered + load.wrong.length,
+    });
+    expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
+  }, 120_000);
+
+  test('answers what waits for the database, and stores it', async () => {
+    const service = await start();
+    const holder = await cluster.connect();
+    await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const load = new Load(service.port);
+    const creates = Array.from({ length: 200 }, (_, index) => load.create(index + 1));
+    await delay(500);
+    const exit = service.end('SIGTERM');
+    await delay(1_000);
+    const late = await load.create(1_000);
+    await holder.end();
+    await Promise.all(creates);
+    expect(await exit).toEqual(STOPPED);
+    const lost = await load.lost((sql) => cluster.query(sql));
+    report('Stopped with a waiting batch', { acknowledged: load.acknowledged.size, lost: lost.length });
+    expect({ acknowledged: load.acknowledged.size, lost, late }).toEqual({
+      acknowledged: creates.length,
+      lost: [],
+      late: false,
+    });
+  });
+
+  test.each(Object.entries(UNFINISHED))('is not held up by %s', async (name, bytes) => {
+    const service = await start();
+    const client = await open(service.port, bytes);
+    await delay(300);
+    const begun = Date.now();
+    expect(await service.end('SIGTERM')).toEqual(STOPPED);
+    report(`Stopped with ${name}`, { 'after (ms)': Date.now() - begun });
+    expect(Date.now() - begun).toBeLessThan(PROMPT_MS);
+    client.destroy();
+  });
+
+  test('ends in time while the database is frozen', async () => {
+    const service = await start({ SHUTDOWN_TIMEOUT_MS: '2000' });
+    const load = new Load(service.port);
+    load.start(CONNECTIONS);
+    await delay(500);
+    cluster.freeze();
+    undo(() => cluster.thaw());
+    await delay(500);
+    const begun = Date.now();
+    expect(await service.end('SIGTERM')).toEqual(STOPPED);
+    expect(Date.now() - begun).toBeLessThan(2_000 + PROMPT_MS);
+    await load.stop();
+    cluster.thaw();
+    expect(await load.lost((sql) => cluster.query(sql))).toEqual([]);
+  });
+
+  describe('before it was ready', () => {
+    const HINDRANCES: [string, () => Promise<string>][] = [
+      ['the database is not there', async () => `postgres://plant@127.0.0.1:${await freePort()}/postgres`],
+      [
+        'the database does not answer',
+        () => {
+          cluster.freeze();
+          undo(() => cluster.thaw());
+          return Promise.resolve(cluster.url());
+        },
+      ],
+      [
+        'another replica migrates the database',
+        async () => {
+          const other = await cluster.connect();
+          await other.query('BEGIN; SELECT pg_advisory_xact_lock(7309868274398)');
+          undo(() => other.end());
+          return cluster.url();
+        },
+      ],
+    ];
+
+    test.each(HINDRANCES)('ends in time where %s', async (_name, hinder) => {
+      const service = await ServiceProcess.spawn({ DATABASE_URL: await hinder() });
+      undo(() => service.end('SIGKILL'));
+      while ((await service.probe('live')) !== 200) await delay(50);
+      expect(await service.probe('ready')).toBe(503);
+      const begun = Date.now();
+      expect(await service.end('SIGTERM')).toEqual(STOPPED);
+      expect(Date.now() - begun).toBeLessThan(3_000 + PROMPT_MS);
+    });
+  });
+});
+
+describe('A service on the embedded database that is told to stop (SIGTERM)', () => {
+  const undo = undoAfterEach();
+
+  test('keeps what it acknowledged until then', async () => {
+    const folder = new DataFolder();
+    undo(() => folder.remove());
+    const service = await ServiceProcess.start({ DATA_DIR: folder.path });
+    undo(() => service.end('SIGKILL'));
+    const load = new Load(service.port);
+    load.start(CONNECTIONS);
+    await delay(1_000);
+    expect(await service.end('SIGTERM')).toEqual(STOPPED);
+    await load.stop();
+    const lost = await load.lost((sql) => folder.query(sql));
+    report('Stopped under load, embedded', { acknowledged: load.acknowledged.size, lost: lost.length });
+    expect({ lost, wrong: load.wrong }).toEqual({ lost: [], wrong: [] });
+  });
+});
+
+async function open(port: number, bytes: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return socket;
+}

@@ -1,0 +1,26 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+
+/** A data folder for the embedded database, empty at first. */
+export class DataFolder {
+  readonly path = mkdtempSync(join(tmpdir(), 'plant-store-data-'));
+
+  /** Where the embedded database is, once it is made. */
+  readonly database = join(this.path, 'postgres');
+
+  /** Runs one statement while no service uses the folder. */
+  async query<Row>(sql: string): Promise<Row[]> {
+    const database = await PGlite.create(this.database);
+    try {
+      return (await database.query<Row>(sql)).rows;
+    } finally {
+      await database.close();
+    }
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
