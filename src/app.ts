@@ -1,6 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { Express } from 'express';
+import createExpress from 'express';
 import type { Logger } from 'pino';
 import { AppModule } from './app.module.js';
 import type { Config } from './config/config.js';
@@ -29,7 +29,16 @@ const TIMEOUT_CHECK_MS = 1_000;
  * @returns the application; its {@link Database} starts when it is initialised or listens.
  */
 export async function createApp(config: Config, logger: Logger): Promise<NestExpressApplication> {
-  const adapter = new ExpressNativeAdapter({
+  const express = createExpress();
+  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths. Express looks at these two
+  // when the first route or middleware is added, which the adapter does.
+  express.enable('case sensitive routing').enable('strict routing');
+  express.disable('x-powered-by').disable('etag');
+  // Nothing reads the query, so nothing (above all no token) can come from there.
+  express.set('query parser', false);
+  express.set('trust proxy', config.http.trustProxy);
+
+  const adapter = new ExpressNativeAdapter(express, {
     keepAliveTimeout: config.http.keepAliveTimeoutMs,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -43,15 +52,7 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
     // The body is read by http/json-body.ts, after the guard and without loss.
     bodyParser: false,
   });
-  const express = adapter.getInstance<Express>();
   const metrics = app.get<Metrics>(METRICS);
-
-  app.disable('x-powered-by').disable('etag');
-  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths.
-  app.enable('case sensitive routing').enable('strict routing');
-  // Nothing reads the query, so nothing (above all no token) can come from there.
-  app.set('query parser', false);
-  app.set('trust proxy', config.http.trustProxy);
 
   app.use(requestLog(app.get<Logger>(LOGGER), metrics));
   app.use(apiHeaders);

@@ -1,6 +1,6 @@
 import { createServer, IncomingMessage, ServerResponse, type ServerOptions } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express from 'express';
+import type express from 'express';
 
 /**
  * Nest's Express adapter with request and response objects that are born as Express wants them.
@@ -12,8 +12,8 @@ import express from 'express';
 export class ExpressNativeAdapter extends ExpressAdapter {
   readonly #serverOptions: ServerOptions;
 
-  constructor(serverOptions: ServerOptions) {
-    super(express());
+  constructor(app: express.Express, serverOptions: ServerOptions) {
+    super(app);
     this.#serverOptions = serverOptions;
   }
 
