@@ -125,12 +125,18 @@ describe('Nesting', () => {
   });
 
   test.each([
-    ['opened', (levels: number) => '['.repeat(levels)],
-    ['closed', (levels: number) => ']'.repeat(levels)],
-    ['opened as objects', (levels: number) => '{"a":'.repeat(levels)],
-  ])('that is only %s is refused as no JSON', async (_, brackets) => {
-    for (const levels of [1, 1_000, 100_000])
-      await expectRefused(brackets(levels), 400, 'The body is not valid JSON.');
+    ['opened', '['],
+    ['opened as objects', '{"a":'],
+    ['closed', ']'],
+    ['closed as objects', '}'],
+  ])('that is only %s is refused', async (_, bracket) => {
+    for (const levels of [1, LIMIT, 100_000]) {
+      const isDeep = levels > LIMIT && /[[{]/.test(bracket);
+      const message = isDeep
+        ? `The body is nested deeper than ${LIMIT} levels.`
+        : 'The body is not valid JSON.';
+      await expectRefused(bracket.repeat(levels), 400, message);
+    }
   });
 });
 
