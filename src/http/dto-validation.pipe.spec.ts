@@ -18,6 +18,7 @@ import {
 import fc from 'fast-check';
 import { NewPlantDto } from '../plants/new-plant.dto.js';
 import { DtoValidationPipe } from './dto-validation.pipe.js';
+import { type ExactObject, parseExactJson } from './exact-json.js';
 import { IsInt64, MayBeLeftOut } from './dto-rules.js';
 
 class IsSameAsName implements ValidatorConstraintInterface {
@@ -79,7 +80,7 @@ class Grouped {
 
 const pipe = new DtoValidationPipe();
 
-async function passes(body: Map<string, unknown>, metatype: Type): Promise<boolean> {
+async function passes(body: ExactObject, metatype: Type): Promise<boolean> {
   try {
     await pipe.transform(body, { type: 'body', metatype } as ArgumentMetadata);
     return true;
@@ -93,23 +94,41 @@ const value = fc.oneof(
   fc.bigInt(-(2n ** 63n) - 2n, -(2n ** 63n) + 2n),
   fc.bigInt(2n ** 63n - 3n, 2n ** 63n + 1n),
   fc.bigInt(-9n, 9n),
-  fc.double(),
-  fc.constantFrom<unknown>('', 'a', 'b', 'ab', '\0', '\ud800', null, true, false, [], ['a'], {}, ['a', 1n]),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.constantFrom<unknown>('', 'a', 'b', 'ab', '\0', '\ud800', null, true, false, [], ['a'], {}),
   fc.string({ unit: 'binary' }),
   fc.string({ unit: utf16 }),
 );
-const body = fc.record({ id: value, name: value, tag: value, other: value }, { requiredKeys: [] });
+const body = fc
+  .record({ id: value, name: value, tag: value, other: value }, { requiredKeys: [] })
+  .map((members) => {
+    const write = (value: unknown) => (typeof value === 'bigint' ? value.toString() : JSON.stringify(value));
+    return `{${Object.entries(members)
+      .map(([name, value]) => `"${name}":${write(value)}`)
+      .join(',')}}`;
+  });
 
-test.each([NewPlantDto, Many, Conditional, Nested, Listed, Grouped].map((dto) => [dto.name, dto] as const))(
+test.each([NewPlantDto, Many, Conditional, Grouped].map((dto) => [dto.name, dto] as const))(
   'The short way and class-validator judge alike: %s',
   async (_, metatype) => {
-    const property = fc.asyncProperty(body, async (members) => {
-      const declared = Object.entries(members).filter(([name]) => name !== 'other');
-      const dto = Object.assign(new metatype(), Object.fromEntries(declared)) as object;
+    const property = fc.asyncProperty(body, async (text) => {
+      const read = parseExactJson(text) as ExactObject;
+      const dto = new metatype();
+      for (const member of ['id', 'name', 'tag'] as const) {
+        if (read.get(member) !== undefined) Object.assign(dto, { [member]: read.get(member) });
+      }
       // As Nest's own pipe asks it.
       const isGood = validateSync(dto, { forbidUnknownValues: false }).length === 0;
-      expect(await passes(new Map(Object.entries(members)), metatype)).toBe(isGood);
+      expect(await passes(read, metatype)).toBe(isGood);
     });
     await fc.assert(property, { numRuns: 2_000 });
+  },
+);
+
+test.each([Nested, Listed].map((dto) => [dto.name, dto] as const))(
+  'A rule that looks into a value has nothing to look at, and is a mistake: %s',
+  async (_, metatype) => {
+    const outcome = pipe.transform(parseExactJson('{"id":[]}'), { type: 'body', metatype });
+    await expect(outcome).rejects.toThrow('A rule looks into a list or an object, of which nothing is read');
   },
 );

@@ -62,6 +62,8 @@ function compile(metatype: unknown): CompiledDto {
 
   const storage = getMetadataStorage();
   const rules = storage.getTargetValidationMetadatas(metatype as Type, '', false, false);
+  if (rules.some(looksInside))
+    throw new Error('A rule looks into a list or an object, of which nothing is read');
   const members = [...new Set(rules.map((rule) => rule.propertyName))];
   const checks = members.map((member) => {
     const own = rules.filter((rule) => rule.propertyName === member);
@@ -87,7 +89,7 @@ function compile(metatype: unknown): CompiledDto {
         )
       );
     });
-  const compiled = { members, accepts: rules.every(isPlain) ? accepts : () => false };
+  const compiled = { members, accepts };
   compiledDtos.set(metatype, compiled);
   return compiled;
 }
@@ -99,9 +101,8 @@ function isCondition(rule: Rule): boolean {
   return rule.type === ValidationTypes.CONDITIONAL_VALIDATION;
 }
 
-/** Whether the short way judges by the rule as class-validator does. It knows neither nesting nor lists. */
-function isPlain(rule: Rule): boolean {
-  return isCondition(rule) || (rule.type === ValidationTypes.CUSTOM_VALIDATION && !rule.each);
+function looksInside(rule: Rule): boolean {
+  return rule.each || rule.type === ValidationTypes.NESTED_VALIDATION;
 }
 
 function describeFaults(errors: ValidationError[]): BadRequestException | UnprocessableEntityException {

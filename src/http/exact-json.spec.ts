@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { ExactObject, MalformedJsonError, MAX_DEPTH, parseExactJson } from './exact-json.js';
+
+/** Texts that are JSON, that nearly are, and that are made of what JSON is made of. */
+const value = fc.json({ maxDepth: 5 });
+const name = fc.string({
+  unit: fc.constantFrom('a', 'b', '__proto__', '\\n', '\\u0061', '\\ud800', 'é'),
+  maxLength: 2,
+});
+const object = fc
+  .array(fc.tuple(name, value, fc.constantFrom('', ' ', '\n\t', '\r')))
+  .map(
+    (members) =>
+      `{${members.map(([name, value, gap]) => `${gap}"${name}"${gap}:${gap}${value}${gap}`).join(',')}}`,
+  );
+const tokens = fc
+  .array(
+    fc.constantFrom(
+      ...'{}[]:,"-+.eE01 \t\n\\/'.split(''),
+      'true',
+      'nul',
+      '\\u00',
+      '\\ud83d',
+      '"a"',
+      '-0',
+      '1e5',
+      '\u0000',
+      '\u00a0',
+      'é',
+    ),
+  )
+  .map((parts) => parts.join(''));
+const damaged = fc
+  .tuple(
+    fc.oneof(value, object),
+    fc.nat(),
+    fc.nat(2),
+    fc.constantFrom(...'{}[]:,"\\0-.e \u0001'.split(''), ''),
+  )
+  .map(([text, place, lost, put]) => {
+    const at = place % (text.length + 1);
+    return text.slice(0, at) + put + text.slice(at + lost);
+  });
+
+test('It takes the texts that JSON.parse takes, and reads their members as it does', () => {
+  const property = fc.property(fc.oneof(value, object, tokens, damaged), (text) => {
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      expect(() => parseExactJson(text)).toThrow(MalformedJsonError);
+      return;
+    }
+    let read: unknown;
+    try {
+      read = parseExactJson(text);
+    } catch (error) {
+      // JSON.parse takes the last of several values, and nothing else is refused here that it takes.
+      expect((error as MalformedJsonError).member).toBeDefined();
+      return;
+    }
+    if (!(read instanceof ExactObject)) {
+      expect(likeness(read)).toEqual(likeness(parsed));
+      return;
+    }
+    for (const [name, value] of Object.entries(parsed as object))
+      expect(likeness(read.get(name))).toEqual(likeness(value));
+    expect(read.get('not there')).toBeUndefined();
+  });
+  fc.assert(property, { numRuns: 5_000 });
+});
+
+/** Of an array or an object there is only the type, and JSON.parse has a number for every integer. */
+function likeness(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  if (Object.is(value, -0)) return 0;
+  return typeof value === 'object' && value !== null ? { isArray: Array.isArray(value) } : value;
+}
+
+test.each([
+  ['arrays', '[', ']'],
+  ['objects', '{"a":', '}'],
+  ['both', '[{"a":', '}]'],
+])('It takes %s to the limit of nesting, and no deeper', (_, open, close) => {
+  const levels = MAX_DEPTH / (open.startsWith('[{') ? 2 : 1);
+  const nested = (levels: number) => `{"x":${open.repeat(levels)}1${close.repeat(levels)}}`;
+  expect(parseExactJson(nested(levels))).toBeInstanceOf(ExactObject);
+  expect(() => parseExactJson(nested(levels + 1))).toThrow(/nested deeper than 1000 levels/);
+  // Not a fault of syntax, and not of the stack.
+  expect(() => parseExactJson(open.repeat(500_000))).toThrow(/nested deeper than 1000 levels/);
+});
+
+test('A value that comes again is read once, however long it is and however often it comes', () => {
+  const text = `{"x":1.${'0'.repeat(500_000)}${',"x":1'.repeat(80_000)}}`;
+  const begun = Date.now();
+  expect((parseExactJson(text) as ExactObject).get('x')).toBe(1n);
+  // Read each time it would take minutes.
+  expect(Date.now() - begun).toBeLessThan(5_000);
+});
