@@ -4,7 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { converse } from './support/connection.js';
+import { createTestDatabase } from './support/database.js';
 import { expectError, post, type Answer, type Bytes } from './support/requests.js';
+import { ServiceProcess } from './support/service-process.js';
 import { countRows, rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
 const LIMIT = 4_096;
@@ -433,9 +435,14 @@ describe('A client that goes away', () => {
   ];
 
   /** Sends the bytes, and ends (FIN) or resets (RST) the connection. */
-  function leave(bytes: string, how: 'end' | 'resetAndDestroy', afterMs: number): Promise<void> {
+  function leave(
+    bytes: string,
+    how: 'end' | 'resetAndDestroy',
+    afterMs: number,
+    port = service.port,
+  ): Promise<void> {
     return new Promise((resolve) => {
-      const socket = connect(service.port, '127.0.0.1', () => {
+      const socket = connect(port, '127.0.0.1', () => {
         socket.write(bytes, 'latin1', () => setTimeout(() => socket[how](), afterMs));
       });
       socket.on('data', () => undefined).on('error', () => undefined);
@@ -464,6 +471,18 @@ describe('A client that goes away', () => {
     );
     for (const { id, body } of plants) await expectCreated(body, {}, id);
     expect(service.logs()).not.toMatch(/"level":[456]0/);
+  });
+
+  test('with requests that wait for their turn does not hold up a stop', async () => {
+    const database = await createTestDatabase();
+    const stopping = await ServiceProcess.start(database.env);
+    const requests = Array.from({ length: 20 }, () => `${HEAD}Content-Length: 100\r\n\r\n${plantOf(100)}`);
+    for (let time = 0; time < 5; time++) await leave(requests.join(''), 'resetAndDestroy', 0, stopping.port);
+    const begun = Date.now();
+    expect(await stopping.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    // Half of the time limit of a stop, which it would take.
+    expect(Date.now() - begun).toBeLessThan(5_000);
+    await database.drop();
   });
 
   test.each(['in the body', 'in a chunk', 'before the last chunk', 'in a coded body'])(
