@@ -61,7 +61,12 @@ export async function startService(
   const handOver = options.prepare === undefined ? recordResponses(app.getHttpServer()) : undefined;
   options.prepare?.(app);
   await app.listen(config.http.port, config.http.host);
-  await app.get(Database).started;
+  try {
+    await app.get(Database).started;
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {
     app,
