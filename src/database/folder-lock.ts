@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,11 @@ const MAX_SOCKET_PATH = 103;
 const LONGEST_NAME = 'lock-01234567';
 const LOCK_NAME = /^lock\.(\d+)$/;
 const ANSWER_MS = 500;
+/** Where the holder tells about itself too: while it makes its database it is too busy to answer. */
+const HOLDER_FILE = 'lock-holder';
+
+const ABOUT = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
+const NAMELESS = 'a process that does not answer';
 
 /**
  * Makes this process the only one that uses a folder.
@@ -35,7 +40,8 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   for (;;) {
     const latest = latestLock(place);
     const holder = await askHolder(lockPath(place, latest));
-    if (holder !== undefined) throw new FolderHeldError(`${folder} is in use by ${holder}`);
+    if (holder !== undefined)
+      throw new FolderHeldError(`${folder} is in use by ${holder || readHolder(place)}`);
     const server = await makeLock(place, latest + 1);
     if (server !== undefined) return () => close(server);
   }
@@ -52,6 +58,7 @@ async function makeLock(place: string, number: number): Promise<Server | undefin
     // This process may have slept since it looked, and the number have been made and removed meanwhile.
     if (latestLock(place) === number) {
       removeOlder(place, number);
+      writeFileSync(join(place, HOLDER_FILE), ABOUT);
       return server;
     }
     rmSync(path, { force: true });
@@ -72,14 +79,15 @@ async function lockByPipe(folder: string): Promise<() => Promise<void>> {
     return () => close(server);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new FolderHeldError(`${folder} is in use by ${await askHolder(path)}`, { cause: error });
+    throw new FolderHeldError(`${folder} is in use by ${(await askHolder(path)) || NAMELESS}`, {
+      cause: error,
+    });
   }
 }
 
 /** Listens at a path, and tells everybody who connects about this process. */
 function listen(path: string): Promise<Server> {
-  const about = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
-  const server = createServer((socket) => socket.on('error', () => socket.destroy()).end(about)).unref();
+  const server = createServer((socket) => socket.on('error', () => socket.destroy()).end(ABOUT)).unref();
   return new Promise((done, fail) => server.on('error', fail).listen(path, () => done(server)));
 }
 
@@ -103,6 +111,14 @@ function latestLock(place: string): number {
   return Math.max(0, ...locks(place));
 }
 
+function readHolder(place: string): string {
+  try {
+    return readFileSync(join(place, HOLDER_FILE), 'utf8');
+  } catch {
+    return NAMELESS;
+  }
+}
+
 function removeOlder(place: string, number: number): void {
   for (const older of locks(place)) if (older < number) rmSync(lockPath(place, older), { force: true });
 }
@@ -115,7 +131,7 @@ function placeOf(folder: string): string {
   return place;
 }
 
-/** @returns the holder's words, or undefined where nobody listens. */
+/** @returns the holder's words, none where it does not answer, or undefined where nobody listens. */
 function askHolder(path: string): Promise<string | undefined> {
   return new Promise((done) => {
     let words = '';
@@ -131,7 +147,7 @@ function askHolder(path: string): Promise<string | undefined> {
       )
       .on('close', () => {
         clearTimeout(timer);
-        done(isDead ? undefined : words || 'a process that does not answer');
+        done(isDead ? undefined : words);
       });
   });
 }
