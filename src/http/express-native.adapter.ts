@@ -1,13 +1,19 @@
-import { createServer, IncomingMessage, ServerResponse, type ServerOptions } from 'node:http';
+import { createServer, IncomingMessage, ServerResponse, type Server, type ServerOptions } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type express from 'express';
+
+/**
+ * Connections that the kernel may keep until they are accepted; it has a limit of its own, 4,096 by default. Node's 511
+ * overflow when a gateway opens its connections at once, and a client whose SYN was dropped waits 1, 3 or 7 seconds.
+ */
+const BACKLOG = 4_096;
 
 /**
  * Nest's Express adapter with request and response objects that are born as Express wants them.
  *
  * Express gives every request and response the prototype of its own by `Object.setPrototypeOf`, which throws away what
  * V8 had learned of the object's shape and was the largest single cost of a request. Where Express's prototypes are those
- * of the classes that the server makes its objects from, there is nothing to change. Nothing else differs.
+ * of the classes that the server makes its objects from, there is nothing to change.
  */
 export class ExpressNativeAdapter extends ExpressAdapter {
   readonly #serverOptions: ServerOptions;
@@ -37,5 +43,10 @@ export class ExpressNativeAdapter extends ExpressAdapter {
     );
     // Node forgets the headers beyond 2,000, among them perhaps the second Authorization; their size is bounded anyway.
     this.httpServer.maxHeadersCount = 0;
+  }
+
+  override listen(port: string | number, host?: string | (() => void), callback?: () => void): Server {
+    if (typeof host === 'function') return this.listen(port, undefined, host);
+    return this.httpServer.listen({ port: Number(port), host, backlog: BACKLOG }, callback);
   }
 }
