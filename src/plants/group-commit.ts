@@ -41,7 +41,8 @@ export interface GroupCommitLimits {
 interface Waiting {
   plant: StoredPlant;
   characters: number;
-  /** In milliseconds since 1970. */
+  /** When it must be on its way, and when it must be answered, in milliseconds since 1970. */
+  sendBy: number;
   deadline: number;
   resolve: (result: CreateResult) => void;
   reject: (error: Error) => void;
@@ -80,13 +81,18 @@ export class GroupCommit {
       return Promise.reject(new StoreUnavailableError('The store has more to do than it can'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ plant, characters, deadline: Date.now() + timeoutMs, resolve, reject });
+      const now = Date.now();
+      // Half of the time is for the statement. Were the longest waiting sent with next to none left, a store with more to
+      // do than it can would be busy with statements that are given up, and finish none.
+      const sendBy = now + timeoutMs / 2;
+      this.#waiting.push({ plant, characters, sendBy, deadline: now + timeoutMs, resolve, reject });
       this.#waitingCharacters += characters;
       this.#send();
     });
   }
 
   #send(): void {
+    this.#expire();
     while (this.#underWay < this.limits.statements && this.#waiting.length > 0) {
       const batch = this.#takeBatch();
       this.#underWay++;
@@ -144,6 +150,16 @@ export class GroupCommit {
     }
   }
 
+  /** Refuses the creates that did not get their turn in time. */
+  #expire(): void {
+    const now = Date.now();
+    let expired = 0;
+    while ((this.#waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
+    for (const create of this.#remove(expired)) {
+      create.reject(new StoreUnavailableError('The store did not get to it in time'));
+    }
+  }
+
   /** One timer for the whole line, set while creates wait: its head is always the oldest. */
   #watchExpiry(): void {
     const head = this.#waiting[0];
@@ -151,15 +167,10 @@ export class GroupCommit {
     this.#expiry = setTimeout(
       () => {
         this.#expiry = undefined;
-        const now = Date.now();
-        let expired = 0;
-        while ((this.#waiting[expired]?.deadline ?? Infinity) <= now) expired++;
-        for (const create of this.#remove(expired)) {
-          create.reject(new StoreUnavailableError('The store did not get to it in time'));
-        }
+        this.#expire();
         this.#watchExpiry();
       },
-      Math.max(1, head.deadline - Date.now()),
+      Math.max(1, head.sendBy - Date.now()),
     ).unref();
   }
 }
