@@ -26,7 +26,7 @@ const MEASUREMENTS = [
   ['NestJS stock', 256],
 ];
 
-const FULL = { name: 'latest', rounds: 5, firstWarmUp: 8, warmUp: 1, seconds: 6 };
+const FULL = { name: 'latest', rounds: 3, firstWarmUp: 8, warmUp: 1, seconds: 5 };
 const QUICK = { name: 'quick', rounds: 1, firstWarmUp: 3, warmUp: 0, seconds: 1 };
 
 export async function compare({ isQuick }) {
