@@ -64,7 +64,12 @@ class SessionStream extends Duplex {
   }
 
   connect(): this {
-    process.nextTick(() => this.emit('connect'));
+    // There is one backend for all sessions that come one after the other. It does not notice that a session is gone, and
+    // would go on with the transaction of that one: the next session's rows would wait for a commit that never comes.
+    this.database.exec('ROLLBACK').then(
+      () => this.emit('connect'),
+      (error: unknown) => this.destroy(error as Error),
+    );
     return this;
   }
 
