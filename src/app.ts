@@ -11,7 +11,6 @@ import { ExpressNativeAdapter } from './http/express-native.adapter.js';
 import { answerParserErrors } from './http/parser-errors.js';
 import { lingerAtClose } from './http/lingering-close.js';
 import { refuseMalformedHeads } from './http/request-head.js';
-import { apiHeaders } from './http/security-headers.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
 import { LOGGER, NestLogger } from './operations/logging.js';
@@ -55,7 +54,6 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
   const metrics = app.get<Metrics>(METRICS);
 
   app.use(requestLog(app.get<Logger>(LOGGER), metrics));
-  app.use(apiHeaders);
   if (config.http.corsOrigins.length > 0) {
     app.enableCors({
       origin: config.http.corsOrigins,

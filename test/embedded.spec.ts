@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:f
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { DataSource } from 'typeorm';
 import { FolderHeldError, lockFolder } from '../src/database/folder-lock.js';
 import { DataFolder } from './support/data-folder.js';
@@ -19,7 +20,7 @@ describe('The embedded database', () => {
   let service: TestService;
 
   beforeAll(async () => {
-    service = await startService({ database, env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) } });
+    service = await start();
   }, 60_000);
 
   afterAll(async () => {
@@ -27,6 +28,7 @@ describe('The embedded database', () => {
     folder.remove();
   });
 
+  const start = () => startService({ database, env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) } });
   const create = (id: bigint) => post(service.port, `{"id":${id},"name":"a"}`);
   const ready = async () => (await fetch(`${service.url}/health/ready`)).status;
 
@@ -50,6 +52,22 @@ describe('The embedded database', () => {
     expect(await ready()).toBe(200);
   });
 
+  test('forgets the transaction of a session that was lost', async () => {
+    const [lost, kept] = [unusedId(), unusedId()];
+    const other = service.app.get(DataSource).createQueryRunner();
+    await other.startTransaction();
+    await other.query(`INSERT INTO plants (id, name) VALUES (${lost}, 'a')`);
+    const client = (await other.connect()) as { connection: { stream: Duplex } };
+    client.connection.stream.destroy(new Error('lost'));
+    expect((await create(kept)).status).toBe(200);
+    await service.stop();
+    service = await start();
+    expect([await rowOf(service, lost), (await rowOf(service, kept))?.id]).toEqual([
+      undefined,
+      kept.toString(),
+    ]);
+  });
+
   test('is not opened twice: a second service says who holds the folder, and does not start', async () => {
     await expect(startService({ database })).rejects.toThrow(
       new RegExp(`^${folder.path} is in use by process ${process.pid} on .+, since \\d{4}-`),
@@ -62,7 +80,7 @@ describe('The embedded database', () => {
     await service.sql('ALTER TABLE plants ADD extra text');
     await service.sql(`INSERT INTO plants (id, name, extra) VALUES (${id}, 'a', 'kept')`);
     await service.stop();
-    service = await startService({ database, env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) } });
+    service = await start();
     expect(await service.sql(`SELECT extra FROM plants WHERE id = ${id}`)).toEqual([{ extra: 'kept' }]);
     expect((await create(id)).status).toBe(200);
     expect((await create(unusedId())).status).toBe(200);

@@ -140,6 +140,18 @@ test.each(REQUESTS)('the answer is the same without it: %s', async (_, status, r
   expect(await answerOf(stock, bytes)).toBe(answer);
 });
 
+/** With a query, Express routes the request itself; nothing else looks at the query. */
+const withQuery = (request: Buffer) =>
+  Buffer.from(request.toString('latin1').replaceAll(/^([A-Z]+ \/\S*) /gm, '$1? '), 'latin1');
+
+test.each(REQUESTS)(
+  'the answer is the same by the short way of its routes: %s',
+  async (_, _status, request) => {
+    const bytes = Buffer.from(request as string);
+    expect(await answerOf(native, withQuery(bytes))).toBe(await answerOf(native, bytes));
+  },
+);
+
 test('with it, and only with it, Express finds the prototypes that it would set', async () => {
   const { request, response } = service.app.getHttpAdapter().getInstance();
   const wanted = new Map<Server, boolean>();

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   BadRequestException,
   Injectable,
@@ -31,18 +31,23 @@ export class BearerGuard extends AuthGuard('bearer') {
     super();
   }
 
-  override async canActivate(context: ExecutionContext): Promise<boolean> {
+  override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (this.reflector.get<boolean | undefined>(IS_PUBLIC, context.getHandler()) === true) return true;
     const request = context.switchToHttp().getRequest<Request>();
     const header = onlyAuthorization(request, context.switchToHttp().getResponse<Response>());
-    if (header === undefined) return (await super.canActivate(context)) as boolean;
+    if (header === undefined) return super.canActivate(context) as Promise<boolean>;
 
-    const digest = createHash('sha256').update(header).digest('base64');
+    const digest = hash('sha256', header, 'base64');
     const remembered = this.#accepted.get(digest);
     if (remembered !== undefined) {
       request.user = remembered;
       return true;
     }
+    return this.#ask(context, request, header, digest);
+  }
+
+  /** Has passport judge the token, and remembers it where it is good. */
+  async #ask(context: ExecutionContext, request: Request, header: string, digest: string): Promise<boolean> {
     // RFC 6750 section 2.1 allows several spaces after the scheme, the strategy one.
     request.headers.authorization = header.replace(/^(bearer) +/i, '$1 ');
     await super.canActivate(context);

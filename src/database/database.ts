@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import type { PoolClient } from 'pg';
+import type { PoolClient, QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
@@ -10,6 +10,7 @@ import { abandonStatement } from './cancel.js';
 import { useEmbedded } from './data-source.js';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
 import {
+  blamesPreparation,
   blamesValues,
   maySucceedAtOnce,
   maySucceedLater,
@@ -21,9 +22,18 @@ import { migrate } from './migrate.js';
 /** How often a statement is sent at the most where the database says that it may be sent again. */
 const MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
+/** One in so many failed starts is logged: the first, and then two a minute where each fails at once. */
+const START_RETRIES_TOLD = 60;
 const READY_TIMEOUT_MS = 1_000;
 /** How long a failed statement counts against the readiness where none succeeds after it, as without traffic. */
 const FAILURE_COUNTS_MS = 5_000;
+
+/** A statement with its parameters. With a name it goes out as a prepared statement. */
+export interface Statement {
+  name?: string;
+  text: string;
+  values: unknown[];
+}
 
 /** The connection to the database: its start, its statements with their time limit, and its end. */
 @Injectable()
@@ -40,6 +50,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   /** When the latest statement failed, in milliseconds since 1970, unless one succeeded after it. */
   #failedAt = -Infinity;
   #look: Promise<boolean> | undefined;
+  /** Whether statements that have a name go out as prepared statements. */
+  #prepares = true;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -77,7 +89,10 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
 
   async #lookAtTable(): Promise<boolean> {
     try {
-      await this.#run('SELECT 1 FROM plants WHERE id = 0', [], Date.now() + READY_TIMEOUT_MS);
+      await this.#run(
+        { text: 'SELECT 1 FROM plants WHERE id = 0', values: [] },
+        Date.now() + READY_TIMEOUT_MS,
+      );
       return true;
     } catch {
       return false;
@@ -85,15 +100,17 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
+   * @param statement a prepared one is parsed and planned once for each session. Where sessions do not keep it, as behind a
+   *   pooler that hands them on from transaction to transaction, none is prepared from then on.
    * @param deadline when the statement is given up, in milliseconds since 1970.
    * @returns the rows.
    * @throws {StoreUnavailableError} where the database can't be reached, fails, or does not answer in time. The
    *   statement may have taken effect all the same.
    * @throws {ValuesRefusedError} where it refuses the parameters.
    */
-  async query<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+  async query<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     try {
-      const rows = await this.#run<Row>(sql, parameters, deadline);
+      const rows = await this.#run<Row>(statement, deadline);
       this.#failedAt = -Infinity;
       return rows;
     } catch (error) {
@@ -102,12 +119,20 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
-  async #run<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+  async #run<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
       if (!this.#usable) throw new StoreUnavailableError('The store is not there yet, or no longer');
+      const isPrepared = this.#prepares && statement.name !== undefined;
       try {
-        return await this.#attempt<Row>(sql, parameters, deadline);
+        const { text, values } = statement;
+        return await this.#attempt<Row>(isPrepared ? statement : { text, values }, deadline);
       } catch (error) {
+        if (isPrepared && blamesPreparation(error)) {
+          if (this.#prepares)
+            this.logger.warn({ err: error }, 'Sessions do not keep prepared statements; doing without');
+          this.#prepares = false;
+          continue;
+        }
         if (blamesValues(error))
           throw new ValuesRefusedError('The store refused the values', { cause: error });
         const isLate = error instanceof StoreUnavailableError || Date.now() >= deadline;
@@ -121,7 +146,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
-  async #attempt<Row>(sql: string, parameters: unknown[], deadline: number): Promise<Row[]> {
+  async #attempt<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     const runner = this.dataSource.createQueryRunner();
     let client: PoolClient | undefined;
     let timer: NodeJS.Timeout | undefined;
@@ -137,7 +162,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       try {
         client = (await runner.connect()) as PoolClient;
         // The caller was answered while this waited for a connection.
-        return outcome.isLate ? [] : ((await runner.query(sql, parameters)) as Row[]);
+        // TypeORM's own query() can't name a statement.
+        return outcome.isLate ? [] : (await client.query<Row & QueryResultRow>(statement)).rows;
       } finally {
         // A statement that ends while it is given up leaves a connection that nothing else may use.
         await outcome.abandoned;
@@ -167,8 +193,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         return true;
       } catch (error) {
         if (!maySucceedLater(error)) throw error;
-        if (attempt === 1)
-          this.logger.warn({ err: error }, 'The database can not be reached yet; waiting for it');
+        if (attempt % START_RETRIES_TOLD === 1)
+          this.logger.warn({ err: error, attempt }, 'The database can not be reached yet; waiting for it');
         await delay(START_RETRY_MS);
       }
     }

@@ -66,7 +66,7 @@ class SessionStream extends Duplex {
   connect(): this {
     // There is one backend for all sessions that come one after the other. It does not notice that a session is gone, and
     // would go on with the transaction of that one: the next session's rows would wait for a commit that never comes.
-    this.database.exec('ROLLBACK').then(
+    this.database.exec('ROLLBACK; DEALLOCATE ALL').then(
       () => this.emit('connect'),
       (error: unknown) => this.destroy(error as Error),
     );

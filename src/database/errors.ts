@@ -22,8 +22,18 @@ const BLAMES_VALUES = /^((22|23|54)...|P0001)$/;
  */
 const MAY_SUCCEED_AT_ONCE = /^(40001|40P01|08...|57P01|57P02|57P05)$/;
 
-/** SQLSTATEs with which a start is to wait: starting up or shutting down, too many connections, connection failures. */
-const MAY_SUCCEED_LATER = /^(08...|53...|57P0.)$/;
+/**
+ * SQLSTATEs with which a start is to wait: connection failures, too many connections, starting up or shutting down, a
+ * standby that is not yet promoted, and what ends a wait for another replica's migration (the server's own time limits,
+ * a deadlock, a serialization failure).
+ */
+const MAY_SUCCEED_LATER = /^(08...|53...|57P0.|25006|57014|55P03|40P01|40001)$/;
+
+/**
+ * SQLSTATEs of a session that does not have the prepared statement it is asked for, has another one of that name, or
+ * prepared it before the table was changed.
+ */
+const BLAMES_PREPARATION = /^(26000|42P05|0A000)$/;
 
 /** The SQLSTATE of a database error, the system's code of a socket error, or undefined. */
 function codeOf(error: unknown): string | undefined {
@@ -37,6 +47,11 @@ const isSqlState = (code: string | undefined) =>
 
 export function blamesValues(error: unknown): boolean {
   return BLAMES_VALUES.test(codeOf(error) ?? '');
+}
+
+/** Whether the statement may succeed where it is not a prepared one. It had no effect. */
+export function blamesPreparation(error: unknown): boolean {
+  return BLAMES_PREPARATION.test(codeOf(error) ?? '');
 }
 
 /** A lost connection carries no SQLSTATE; one that is refused will be refused again at once. */

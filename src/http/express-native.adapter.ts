@@ -1,6 +1,9 @@
 import { createServer, IncomingMessage, ServerResponse, type Server, type ServerOptions } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type express from 'express';
+import { withCommonHeaders } from './common-headers.js';
+import { shortenLiteralRoutes } from './literal-routes.js';
+import { sendJson } from './send-json.js';
 
 /**
  * Connections that the kernel may keep until they are accepted; it has a limit of its own, 4,096 by default. Node's 511
@@ -28,7 +31,11 @@ export class ExpressNativeAdapter extends ExpressAdapter {
     // Classes that extend Node's, since V8 knows of such how many members to make room for. Objects of another function
     // that Node's classes are applied to soon become dictionaries, whose every member is slow to reach.
     class NativeRequest extends IncomingMessage {}
-    class NativeResponse extends ServerResponse {}
+    class NativeResponse extends ServerResponse {
+      override writeHead(...head: unknown[]): this {
+        return super.writeHead(...(withCommonHeaders(this, head) as Parameters<ServerResponse['writeHead']>));
+      }
+    }
     Object.setPrototypeOf(NativeRequest.prototype, app.request);
     Object.setPrototypeOf(NativeResponse.prototype, app.response);
     app.request = NativeRequest.prototype as express.Request;
@@ -39,14 +46,24 @@ export class ExpressNativeAdapter extends ExpressAdapter {
         IncomingMessage: NativeRequest,
         ServerResponse: NativeResponse,
       } as ServerOptions,
-      app,
+      shortenLiteralRoutes(app),
     );
     // Node forgets the headers beyond 2,000, among them perhaps the second Authorization; their size is bounded anyway.
     this.httpServer.maxHeadersCount = 0;
+  }
+
+  /** Plain objects, as handlers return them, go without what Express looks at for each answer and nothing here uses. */
+  override reply(response: ServerResponse, body: unknown, status = response.statusCode): void {
+    if (isPlainObject(body)) sendJson(response, status, body);
+    else super.reply(response, body, status);
   }
 
   override listen(port: string | number, host?: string | (() => void), callback?: () => void): Server {
     if (typeof host === 'function') return this.listen(port, undefined, host);
     return this.httpServer.listen({ port: Number(port), host, backlog: BACKLOG }, callback);
   }
+}
+
+function isPlainObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

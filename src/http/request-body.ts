@@ -89,6 +89,13 @@ function parseMediaType(contentType: string): MIMEType | undefined {
 }
 
 function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  // Most bodies come together with their header. What is there already needs no listeners; resumed, the request ends.
+  const length = Number(request.headers['content-length']);
+  if (length > 0 && request.readableLength === length) {
+    const body = request.read() as Buffer;
+    request.resume();
+    return Promise.resolve(body);
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;

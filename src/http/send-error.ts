@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { sendJson } from './send-json.js';
 
 /** Seconds after which a client may try again what was answered 503. */
 const RETRY_AFTER_SECONDS = '1';
@@ -11,10 +12,5 @@ const RETRY_AFTER_SECONDS = '1';
  */
 export function sendError(response: ServerResponse, status: number, error: number, message: string): void {
   if (status === 503) response.setHeader('Retry-After', RETRY_AFTER_SECONDS);
-  const body = JSON.stringify({ error, message: `${message}.` });
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-  });
-  response.end(body);
+  sendJson(response, status, { error, message: `${message}.` });
 }

@@ -21,8 +21,7 @@ export function requestLog(logger: Logger, metrics: Metrics) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const started = performance.now();
     request.id = requestIdOf(request);
-    response.setHeader('X-Request-Id', request.id);
-    response.once('close', () => {
+    response.on('close', () => {
       const milliseconds = performance.now() - started;
       const route = (request.route as { path: string } | undefined)?.path ?? 'unmatched';
       const status = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;

@@ -33,7 +33,7 @@ export function stopGracefully(
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const requests = underWay.get(request.socket);
     requests?.push(request);
-    response.once('close', () => requests?.splice(requests.indexOf(request), 1));
+    response.on('close', () => requests?.splice(requests.indexOf(request), 1));
   });
   const allUnderWay = () => [...underWay.values()].flat();
 

@@ -155,6 +155,7 @@ export class GroupCommit {
     const now = Date.now();
     let expired = 0;
     while ((this.#waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
+    if (expired === 0) return;
     for (const create of this.#remove(expired)) {
       create.reject(new StoreUnavailableError('The store did not get to it in time'));
     }

@@ -1,8 +1,9 @@
+import { hash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { DataSource, Repository } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { Database } from '../database/database.js';
+import { Database, type Statement } from '../database/database.js';
 import { StoreUnavailableError } from '../database/errors.js';
 import { METRICS, type Metrics } from '../operations/metrics.js';
 import { GroupCommit, type CreateResult, type StoredPlant, type WrittenRow } from './group-commit.js';
@@ -10,12 +11,30 @@ import { PlantEntity } from './plant.entity.js';
 
 const BATCH_ROWS = 64;
 const BATCH_CHARACTERS = 1024 * 1024;
+/** The text of so few rows is parsed once for each session; that of more weighs little against what it inserts. */
+const PREPARED_ROWS = 8;
 /** Two keep the database busy while the answer of one is read; more make the batches smaller. */
 const STATEMENTS = 2;
 const WAITING_CREATES = 2_048;
 const WAITING_CHARACTERS = 16 * 1024 * 1024;
 /** How often a row is tried whose id was taken when it was inserted, and free when it was looked for. */
 const MAX_ROUNDS = 3;
+
+type Insert = Omit<Statement, 'values'>;
+
+/** What inserts 1, 2, ... rows. */
+const INSERTS = Array.from({ length: BATCH_ROWS }, (_, index) => insertOf(index + 1));
+
+function insertOf(rows: number): Insert {
+  const values = Array.from(
+    { length: rows },
+    (_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`,
+  );
+  const text = `INSERT INTO plants (id, name, tag) VALUES ${values.join(',')} ON CONFLICT (id) DO NOTHING RETURNING id`;
+  if (rows > PREPARED_ROWS) return { text };
+  // Behind a pooler another version of the service may have prepared statements of its own in the same session.
+  return { text, name: `plants_${hash('sha256', text).slice(0, 16)}` };
+}
 
 /** The table of plants. Creates go through a group commit; every statement touches rows by their ids alone. */
 @Injectable()
@@ -66,10 +85,11 @@ export class PlantsRepository extends Repository<PlantEntity> {
 
   /** @returns the ids of the plants that were stored; the others' ids were taken. */
   async #insert(plants: StoredPlant[], deadline: number): Promise<bigint[]> {
-    const values = plants.map((_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`).join(',');
     const inserted = await this.database.query<{ id: string }>(
-      `INSERT INTO plants (id, name, tag) VALUES ${values} ON CONFLICT (id) DO NOTHING RETURNING id`,
-      plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
+      {
+        ...(INSERTS[plants.length - 1] as Insert),
+        values: plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
+      },
       deadline,
     );
     return inserted.map(({ id }) => BigInt(id));
@@ -78,8 +98,10 @@ export class PlantsRepository extends Repository<PlantEntity> {
   async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
     const found = await this.database.query<{ id: string; name: string; tag: string | null }>(
-      `SELECT id, name, tag FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
-      plants.map(({ id }) => id.toString()),
+      {
+        text: `SELECT id, name, tag FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
+        values: plants.map(({ id }) => id.toString()),
+      },
       deadline,
     );
     return found.map((row) => ({ ...row, id: BigInt(row.id) }));

@@ -1,11 +1,17 @@
-import { DataFolder } from '../support/data-folder.js';
+import { DataFolder, queryEmbedded } from '../support/data-folder.js';
+import { Load } from '../support/load.js';
 import { report } from '../support/report.js';
 import { ServiceProcess } from '../support/service-process.js';
+import { SmallDisk } from '../support/small-disk.js';
 import { undoAfterEach } from '../support/undo.js';
 
 /** A second process must have said no by then; most of it is the start of Node. */
 const REFUSED_MS = 5_000;
 const ROUNDS = 3;
+const DISK_MB = 90;
+const DISK_LEFT_BYTES = 256 * 1024;
+const FULL_MS = 8_000;
+const CONNECTIONS = 16;
 const AT_ONCE = 4;
 
 describe('A data folder', () => {
@@ -59,4 +65,33 @@ describe('A data folder', () => {
     }
     report(`${AT_ONCE} services at once on the folder of a killed one`, { rounds: ROUNDS, 'held by two': 0 });
   }, 120_000);
+
+  // Mounting the small disk takes root.
+  (process.getuid?.() === 0 ? test : test.skip)(
+    'on a full disk takes nothing, loses nothing, and goes on once there is room',
+    async () => {
+      const disk = new SmallDisk(DISK_MB);
+      undo(() => disk.remove());
+      const service = await ServiceProcess.start({ DATA_DIR: disk.folder });
+      undo(() => service.end('SIGKILL'));
+      const load = new Load(service.port);
+      disk.fill(DISK_LEFT_BYTES);
+      await load.during(FULL_MS, CONNECTIONS);
+      expect([await service.probe('live'), await service.probe('ready')]).toEqual([200, 503]);
+      disk.makeRoom();
+      expect(await load.create(1_000_000)).toBe(true);
+      expect(await service.probe('ready')).toBe(200);
+      await load.retry();
+      expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+      const lost = await load.lost((sql) => queryEmbedded(disk.folder, sql));
+      report('The embedded database on a full disk', {
+        acknowledged: load.acknowledged.size,
+        lost: lost.length,
+        '503, and 200 when sent again': load.unavailable,
+      });
+      expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
+      expect(load.unavailable).toBeGreaterThan(0);
+    },
+    60_000,
+  );
 });

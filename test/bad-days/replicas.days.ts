@@ -14,6 +14,9 @@ const LOCKED_MS = 10_000;
 /** DATABASE_TIMEOUT_MS, as it is unless it is set, and what a busy machine may take on top of it. */
 const LIMIT_MS = 4_000 + 1_000;
 const SUITE_MS = 600_000;
+const MIGRATION_MS = 3_000;
+/** The lock that src/database/migrate.ts takes. */
+const MIGRATION_LOCK = '7309868274398';
 
 needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
   let cluster: PostgresCluster;
@@ -57,6 +60,20 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     expect(
       loads.flatMap(({ wrong, unavailable, unanswered }) => [...wrong, unavailable, unanswered]),
     ).toEqual(Array(2 * REPLICAS).fill(0));
+  });
+
+  test("wait for each other's migration, also where the server ends the wait", async () => {
+    await cluster.query('CREATE DATABASE migrating');
+    await cluster.query(`ALTER DATABASE migrating SET lock_timeout = '200ms'`);
+    const other = await cluster.connect('migrating');
+    await other.query(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    const service = await ServiceProcess.spawn({ DATABASE_URL: cluster.url('migrating') });
+    running.push(service);
+    await delay(MIGRATION_MS);
+    expect([service.isRunning, await service.probe('ready')]).toEqual([true, 503]);
+    expect(service.output).toContain('The database can not be reached yet; waiting for it');
+    await other.end();
+    await service.ready();
   });
 
   test('keep a column that they do not know, over a restart', async () => {

@@ -10,17 +10,21 @@ export class DataFolder {
   /** Where the embedded database is, once it is made. */
   readonly database = join(this.path, 'postgres');
 
-  /** Runs one statement while no service uses the folder. */
-  async query<Row>(sql: string): Promise<Row[]> {
-    const database = await PGlite.create(this.database);
-    try {
-      return (await database.query<Row>(sql)).rows;
-    } finally {
-      await database.close();
-    }
+  query<Row>(sql: string): Promise<Row[]> {
+    return queryEmbedded(this.path, sql);
   }
 
   remove(): void {
     rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Runs one statement on the database of a data folder that no service uses now. */
+export async function queryEmbedded<Row>(dataDir: string, sql: string): Promise<Row[]> {
+  const database = await PGlite.create(join(dataDir, 'postgres'));
+  try {
+    return (await database.query<Row>(sql)).rows;
+  } finally {
+    await database.close();
   }
 }

@@ -41,10 +41,12 @@ export function recordResponses(server: Server): () => void {
     }
     response.once('finish', () => {
       const { statusCode: status } = response;
+      // As they were written: getHeader() does not know of those that went to writeHead() in one list.
+      const { _header: head } = response as unknown as { _header: string };
       const headers = Object.fromEntries(
-        ['content-type', 'www-authenticate', 'retry-after']
-          .filter((name) => response.hasHeader(name))
-          .map((name) => [name, String(response.getHeader(name))]),
+        [...head.matchAll(/^(content-type|www-authenticate|retry-after): (.*)\r$/gim)].map(
+          ([, name = '', value = '']) => [name.toLowerCase(), value],
+        ),
       );
       const text = Buffer.concat(chunks).toString();
       const seen = { method, path, status, headers, text, testFile: expect.getState().testPath ?? '' };
