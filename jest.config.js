@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -27,4 +29,6 @@ export default {
     ...(process.env.TEST_TALLY === undefined ? [] : ['./.ci/tally.js']),
   ],
   testTimeout: 30_000,
+  // Much of a run is waiting. Jest's own default, the processors less one, would leave a machine of two with one worker.
+  maxWorkers: Math.max(2, availableParallelism() - 1),
 };
