@@ -31,6 +31,9 @@ function application(): Express {
   app.post('/a', answer('posted'));
   app.get('/b', pass('b1'));
   app.use(pass('late'));
+  app.all('/b', pass('all'));
+  app.get('/c', (_request, _response, next: NextFunction) => next('route'), answer('left out'));
+  app.get('/c', answer('c'));
   app.get('/b', answer('b2'));
   app.get('/below', answer('below'));
   app.get('/fails', () => {
@@ -65,6 +68,7 @@ const REQUESTS: [method: string, path: string, isShort: boolean][] = [
   ['GET', '/a', true],
   ['POST', '/a', true],
   ['GET', '/b', true],
+  ['GET', '/c', true],
   ['GET', '/fails', true],
   ['GET', '/rejects', true],
   ['GET', '/hands-on', true],

@@ -5,7 +5,7 @@ import type { Express, NextFunction, Request, Response } from 'express';
 interface Layer {
   /** Whether it is a middleware for every path. */
   slash: boolean;
-  route?: { path: unknown; methods: Record<string, boolean> };
+  route?: { path: unknown; methods: Record<string, boolean>; _handlesMethod(method: string): boolean };
   match(path: string): unknown;
   handleRequest(request: Request, response: Response, next: NextFunction): void;
   handleError(error: unknown, request: Request, response: Response, next: NextFunction): void;
@@ -22,7 +22,7 @@ const LITERAL_PATH = /^\/[\w/.-]*$/;
  * router runs them. Every other request takes Express's own way.
  *
  * @param app an Express application with `case sensitive routing` and `strict routing`, that is complete when the first
- *   request comes.
+ *   request comes, and whose last layers answer whatever is left over, as Nest's do.
  */
 export function shortenLiteralRoutes(app: Express): RequestListener {
   let chains: Chains | undefined;
@@ -54,7 +54,7 @@ function walk(chain: Layer[], request: Request, response: Response): void {
   const next = (error?: unknown): void => {
     const layer = chain[index++];
     if (layer === undefined) response.destroy();
-    else if (error === undefined) layer.handleRequest(request, response, next);
+    else if (!error || error === 'route') layer.handleRequest(request, response, next);
     else layer.handleError(error, request, response, next);
   };
   request.next = next;
@@ -70,7 +70,7 @@ function chainsOf(layers: Layer[]): Chains {
     for (const method of Object.keys(methods)) {
       const chain = layers.filter(
         (layer) =>
-          layer.match(path) !== false && (layer.route === undefined || layer.route.methods[method] === true),
+          layer.match(path) !== false && (layer.route === undefined || layer.route._handlesMethod(method)),
       );
       // A middleware of a part of the path sees another path, and a route with parameters sees these.
       if (chain.every((layer) => layer.slash || layer.route?.path === path)) {
