@@ -41,17 +41,18 @@ export async function measureMemory({ isQuick }) {
   })();
   const [{ rate }] = await Promise.all([load, readings]);
 
-  const [first] = minutes;
+  // In the first one the heap grows until V8 collects all of it for the first time.
+  const [, second] = minutes;
   const highest = Math.max(...minutes.slice(MINUTES / 2));
   printTable(
     ['', 'MiB'],
     [['idle', idle], ...minutes.map((resident, index) => [`highest of minute ${index + 1}`, resident])],
   );
   const targets = [
-    { what: 'MiB in the first minute', value: first, bound: BOUND_MEBIBYTES, sense: 'at most' },
+    { what: 'MiB after a minute', value: second, bound: BOUND_MEBIBYTES, sense: 'at most' },
     {
-      what: 'highest of minutes 6 to 10, against minute 1',
-      value: highest / first,
+      what: 'highest of minutes 6 to 10, against minute 2',
+      value: highest / second,
       bound: BOUND_GROWTH,
       sense: 'at most',
     },
