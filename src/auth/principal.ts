@@ -7,7 +7,8 @@ export interface Principal {
 }
 
 declare global {
-  // The place where passport puts the caller.
+  // The place where passport puts the caller. Its types declare the namespace with an empty User, to be merged with one's
+  // own; there is no other way to say what a User is.
   // eslint-disable-next-line @typescript-eslint/no-namespace
   namespace Express {
     // eslint-disable-next-line @typescript-eslint/no-empty-object-type

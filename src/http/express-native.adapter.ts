@@ -12,7 +12,8 @@ import { sendJson } from './send-json.js';
 const BACKLOG = 4_096;
 
 /**
- * Nest's Express adapter with request and response objects that are born as Express wants them.
+ * Nest's Express adapter with request and response objects that are born as Express wants them, a short way to the
+ * routes, and a short way back. It changes no answer.
  *
  * Express gives every request and response the prototype of its own by `Object.setPrototypeOf`, which throws away what
  * V8 had learned of the object's shape and was the largest single cost of a request. Where Express's prototypes are those
