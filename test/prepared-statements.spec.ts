@@ -14,7 +14,7 @@ const create = (id = unusedId()) => post(service.port, `{"id":${id},"name":"a"}`
 const prepared = async () =>
   (await service.sql<{ name: string }>('SELECT name FROM pg_prepared_statements')).map(({ name }) => name);
 
-const warnings = () => service.logs().split('Sessions do not keep prepared statements').length - 1;
+const notices = () => service.logs().split('Sessions do not keep prepared statements').length - 1;
 
 test('a lone create is parsed once by its session', async () => {
   expect(await prepared()).toEqual([]);
@@ -23,7 +23,7 @@ test('a lone create is parsed once by its session', async () => {
   expect(names).toEqual([expect.stringMatching(/^plants_[0-9a-f]{16}$/)]);
   await create();
   expect(await prepared()).toEqual(names);
-  expect(warnings()).toBe(0);
+  expect(notices()).toBe(0);
 });
 
 // What PgBouncer does that hands sessions on and does not know of prepared statements: the next transaction comes to a
@@ -37,7 +37,7 @@ test('creates go on where their session lost what it had prepared, without prepa
   // A second session may have prepared it meanwhile.
   await service.sql('DEALLOCATE ALL');
   await create();
-  expect([warnings(), await prepared()]).toEqual([1, []]);
+  expect([notices(), await prepared()]).toEqual([1, []]);
 });
 
 test('creates go on where their session has another statement of the name', async () => {
@@ -49,5 +49,5 @@ test('creates go on where their session has another statement of the name', asyn
   const id = unusedId();
   expect((await create(id)).status).toBe(200);
   expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
-  expect(warnings()).toBe(1);
+  expect(notices()).toBe(1);
 });

@@ -129,7 +129,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       } catch (error) {
         if (isPrepared && blamesPreparation(error)) {
           if (this.#prepares)
-            this.logger.warn({ err: error }, 'Sessions do not keep prepared statements; doing without');
+            this.logger.info({ err: error }, 'Sessions do not keep prepared statements; doing without');
           this.#prepares = false;
           continue;
         }
