@@ -59,9 +59,10 @@ export async function readJsonText(
       `Content-Encoding must be one of ${ACCEPT_ENCODING}, and only one`,
     );
   }
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > limit) throw tooLarge(limit);
   onRead();
-  let body = await readBytes(request, limit);
+  let body = await readBytes(request, announced, limit);
   if (decode !== undefined) body = await decodeBytes(body, decode, limit);
   if (!isUtf8(body)) throw new BadRequestException('The body is not UTF-8 text');
   const text = body.toString('utf8');
@@ -88,10 +89,9 @@ function parseMediaType(contentType: string): MIMEType | undefined {
   }
 }
 
-function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+function readBytes(request: IncomingMessage, announced: number, limit: number): Promise<Buffer> {
   // Most bodies come together with their header. What is there already needs no listeners; resumed, the request ends.
-  const length = Number(request.headers['content-length']);
-  if (length > 0 && request.readableLength === length) {
+  if (announced > 0 && request.readableLength === announced) {
     const body = request.read() as Buffer;
     request.resume();
     return Promise.resolve(body);
