@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,6 +66,13 @@ describe('The embedded database', () => {
       undefined,
       kept.toString(),
     ]);
+  });
+
+  test('starts although a kill left the lock of PostgreSQL empty', async () => {
+    await service.stop();
+    writeFileSync(join(folder.database, 'postmaster.pid'), '');
+    service = await start();
+    expect((await create(unusedId())).status).toBe(200);
   });
 
   test('is not opened twice: a second service says who holds the folder, and does not start', async () => {

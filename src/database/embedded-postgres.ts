@@ -17,6 +17,9 @@ export interface EmbeddedPostgres {
 const DATABASE = 'postgres';
 const UNFINISHED = 'postgres.unfinished';
 
+/** PostgreSQL's own lock. It never starts again where a kill left this file empty: made, and not yet written. */
+const POSTMASTER_PID = 'postmaster.pid';
+
 /**
  * Opens the database of a data folder and makes it where there is none. A database that is being made gets its name
  * when it is complete, so a process that is killed at any moment leaves either none or a whole one.
@@ -37,6 +40,8 @@ export async function openEmbeddedPostgres(dataDir: string, logger: Logger): Pro
       await (await PGlite.create(unfinished)).close();
       await rename(unfinished, folder);
     }
+    // The lock on the data folder says already that nobody else is here.
+    await rm(join(folder, POSTMASTER_PID), { force: true });
     const database = await PGlite.create(folder);
     return {
       openStream: () => new SessionStream(database),
