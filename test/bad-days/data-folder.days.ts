@@ -1,6 +1,7 @@
 import { DataFolder, queryEmbedded } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
 import { report } from '../support/report.js';
+import { needsRoot } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { SmallDisk } from '../support/small-disk.js';
 import { undoAfterEach } from '../support/undo.js';
@@ -66,8 +67,7 @@ describe('A data folder', () => {
     report(`${AT_ONCE} services at once on the folder of a killed one`, { rounds: ROUNDS, 'held by two': 0 });
   }, 120_000);
 
-  // Mounting the small disk takes root.
-  (process.getuid?.() === 0 ? test : test.skip)(
+  needsRoot()(
     'on a full disk takes nothing, loses nothing, and goes on once there is room',
     async () => {
       const disk = new SmallDisk(DISK_MB);

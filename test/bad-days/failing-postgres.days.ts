@@ -3,7 +3,7 @@ import pg from 'pg';
 import { Load } from '../support/load.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
 import { report } from '../support/report.js';
-import { needs } from '../support/requirements.js';
+import { needs, needsRoot } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { SmallDisk } from '../support/small-disk.js';
 import { undoAfterEach } from '../support/undo.js';
@@ -198,7 +198,6 @@ async function sessions(cluster: PostgresCluster): Promise<number> {
 }
 
 needs('postgres')('PostgreSQL', () => {
-  const isRoot = process.getuid?.() === 0;
   const undo = undoAfterEach();
 
   async function startServer({ onSmallDisk, settings }: Fault): Promise<Server> {
@@ -213,7 +212,7 @@ needs('postgres')('PostgreSQL', () => {
   }
 
   describe.each(FAULTS)('$name', (fault) => {
-    (fault.onSmallDisk === undefined || isRoot ? test : test.skip)(
+    (fault.onSmallDisk === undefined ? test : needsRoot())(
       'loses nothing acknowledged, is told as 503 in time, and is over without a restart of the service',
       async () => {
         const { name, lastsMs, isOutage, env, begin } = fault;

@@ -40,8 +40,23 @@ export function needs(...names: string[]): jest.Describe {
     /^[A-Z_]+$/.test(name) ? !process.env[name] : programPath(name) === undefined,
   );
   if (missing.length === 0) return describe;
-  const lack = `${expect.getState().testPath} needs ${missing.join(' and ')}, missing here`;
+  skipOrThrow(`${missing.join(' and ')}, missing here`);
+  return describe.skip;
+}
+
+/**
+ * `test` where the tests run as root, who may mount a disk, else `test.skip` and a word about it.
+ *
+ * @throws where they do not, and REQUIRE_ALL_SUITES=1 says that they must.
+ */
+export function needsRoot(): jest.It {
+  if (process.getuid?.() === 0) return test;
+  skipOrThrow('root for one test, and runs as another user');
+  return test.skip;
+}
+
+function skipOrThrow(need: string): void {
+  const lack = `${expect.getState().testPath} needs ${need}`;
   if (process.env.REQUIRE_ALL_SUITES === '1') throw new Error(lack);
   process.stderr.write(`Skipped: ${lack}\n`);
-  return describe.skip;
 }
