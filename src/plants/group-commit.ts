@@ -17,9 +17,12 @@ export interface WrittenRow {
 }
 
 /**
- * Stores plants of different ids, each where no plant has its id, in one commit. Results stand in the order of `plants`.
+ * Stores plants, each where no plant has its id, in one commit.
  *
+ * @param plants with different ids, in ascending order: two batches that insert the same ids in different orders would
+ *   wait for each other.
  * @param deadline when to give up, in milliseconds since 1970.
+ * @returns what became of each, in the same order.
  * @throws {ValuesRefusedError} where the database refuses one of them, and so stored none.
  * @throws {StoreUnavailableError} where it is not known whether they are stored.
  */
@@ -126,18 +129,20 @@ export class GroupCommit {
   async #commit(batch: Waiting[]): Promise<void> {
     // An id that stands in the batch more than once goes out once, for the first; the others are judged by what is
     // stored then, as if they had come later.
-    const firsts = new Map<bigint, Waiting>();
-    for (const create of batch) if (!firsts.has(create.plant.id)) firsts.set(create.plant.id, create);
-    const plants = [...firsts.values()].map(({ plant }) => plant);
+    const groups = groupById(batch);
     try {
-      const written = await this.write(plants, (batch[0] as Waiting).deadline);
-      const rows = new Map(written.map((row) => [row.stored.id, row]));
-      for (const create of batch) {
-        const row = rows.get(create.plant.id);
+      const rows = await this.write(
+        groups.map(([first]) => first.plant),
+        (batch[0] as Waiting).deadline,
+      );
+      groups.forEach((group, index) => {
+        const row = rows[index];
         if (row === undefined) throw new Error('A batch came back without one of its rows');
-        const isCreator = row.isNew && firsts.get(create.plant.id) === create;
-        create.resolve(isCreator ? 'created' : isSame(row.stored, create.plant) ? 'repeated' : 'conflict');
-      }
+        for (const create of group) {
+          const isCreator = row.isNew && create === group[0];
+          create.resolve(isCreator ? 'created' : isSame(row.stored, create.plant) ? 'repeated' : 'conflict');
+        }
+      });
     } catch (error) {
       // One refused row undoes its statement: the halves are sent alone until it stands alone.
       if (error instanceof ValuesRefusedError && batch.length > 1) {
@@ -174,6 +179,21 @@ export class GroupCommit {
       Math.max(1, head.sendBy - Date.now()),
     ).unref();
   }
+}
+
+/** @returns the creates in ascending order of their ids; those of the same id together, as they came. */
+function groupById(creates: Waiting[]): [Waiting, ...Waiting[]][] {
+  const groups: [Waiting, ...Waiting[]][] = [];
+  for (const create of creates.toSorted((a, b) => compare(a.plant.id, b.plant.id))) {
+    const last = groups.at(-1);
+    if (last?.[0].plant.id === create.plant.id) last.push(create);
+    else groups.push([create]);
+  }
+  return groups;
+}
+
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : Number(a > b);
 }
 
 function isSame(a: StoredPlant, b: StoredPlant): boolean {

@@ -65,34 +65,33 @@ export class PlantsRepository extends Repository<PlantEntity> {
   }
 
   async #write(plants: StoredPlant[], deadline: number): Promise<WrittenRow[]> {
-    // Two batches that insert the same ids in different orders would wait for each other.
-    let missing = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-    const rows: WrittenRow[] = [];
+    const written = new Map<bigint, WrittenRow>();
+    let missing = plants;
     for (let round = 1; missing.length > 0; round++) {
       if (round > MAX_ROUNDS) throw new StoreUnavailableError('Plants were deleted while they were created');
-      const inserted = new Set(await this.#insert(missing, deadline));
-      const taken = missing.filter(({ id }) => !inserted.has(id));
-      const found = new Map((await this.#find(taken, deadline)).map((plant) => [plant.id, plant]));
-      for (const plant of missing) {
-        const stored = inserted.has(plant.id) ? plant : found.get(plant.id);
-        if (stored !== undefined) rows.push({ isNew: inserted.has(plant.id), stored });
-      }
-      missing = taken.filter(({ id }) => !found.has(id));
+      for (const stored of await this.#insert(missing, deadline))
+        written.set(stored.id, { isNew: true, stored });
+      const taken = missing.filter(({ id }) => !written.has(id));
+      for (const stored of await this.#find(taken, deadline))
+        written.set(stored.id, { isNew: false, stored });
+      missing = taken.filter(({ id }) => !written.has(id));
     }
     this.metrics.observeBatch(plants.length);
-    return rows;
+    return plants.map(({ id }) => written.get(id) as WrittenRow);
   }
 
-  /** @returns the ids of the plants that were stored; the others' ids were taken. */
-  async #insert(plants: StoredPlant[], deadline: number): Promise<bigint[]> {
-    const inserted = await this.database.query<{ id: string }>(
+  /** @returns the plants that were stored; the others' ids were taken. */
+  async #insert(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
+    const rows = await this.database.query<{ id: string }>(
       {
         ...(INSERTS[plants.length - 1] as Insert),
         values: plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
       },
       deadline,
     );
-    return inserted.map(({ id }) => BigInt(id));
+    if (rows.length === plants.length) return plants;
+    const inserted = new Set(rows.map(({ id }) => BigInt(id)));
+    return plants.filter(({ id }) => inserted.has(id));
   }
 
   async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
