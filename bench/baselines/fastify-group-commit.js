@@ -15,20 +15,23 @@ const commits = new GroupCommit(writeBatch, {
 });
 
 async function writeBatch(plants) {
-  const sorted = plants.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  const values = sorted.map((_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`).join(',');
+  const values = plants.map((_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`).join(',');
   const { rows } = await pool.query(
     `INSERT INTO plants (id, name, tag) VALUES ${values} ON CONFLICT (id) DO NOTHING RETURNING id`,
-    sorted.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
+    plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
   );
+  if (rows.length === plants.length) return plants.map((stored) => ({ isNew: true, stored }));
   const inserted = new Set(rows.map(({ id }) => BigInt(id)));
-  const taken = sorted.filter(({ id }) => !inserted.has(id));
-  const written = sorted.filter(({ id }) => inserted.has(id)).map((stored) => ({ isNew: true, stored }));
-  if (taken.length === 0) return written;
+  const taken = plants.filter(({ id }) => !inserted.has(id));
   const found = await pool.query('SELECT id, name, tag FROM plants WHERE id = ANY($1)', [
     taken.map(({ id }) => id.toString()),
   ]);
-  return [...written, ...found.rows.map((row) => ({ isNew: false, stored: { ...row, id: BigInt(row.id) } }))];
+  const storedBefore = new Map(found.rows.map((row) => [BigInt(row.id), { ...row, id: BigInt(row.id) }]));
+  return plants.map((plant) =>
+    inserted.has(plant.id)
+      ? { isNew: true, stored: plant }
+      : { isNew: false, stored: storedBefore.get(plant.id) },
+  );
 }
 
 await servePlants(async ({ id, name, tag }) => {
