@@ -133,15 +133,15 @@ describe('what goes out together', () => {
     expect(driven.sent).toEqual([[0n], [1n, 2n], [3n], [4n], [5n]]);
     expect(await Promise.all(results)).toEqual(Array(6).fill('created'));
   });
-});
 
-test('a statement has its plants in ascending order of their ids, and each create gets what became of its own', async () => {
-  const driven = handDriven();
-  driven.table.set(-2n, plant(-2, 'of old'));
-  const results = [0, 9, -2, 10].map((id) => driven.commits.create(plant(id)));
-  await answerAll(driven);
-  expect(driven.sent).toEqual([[0n], [-2n, 9n, 10n]]);
-  expect(await Promise.all(results)).toEqual(['created', 'created', 'conflict', 'created']);
+  test('a statement has its plants in ascending order of their ids, and each create gets what became of its own', async () => {
+    const driven = handDriven();
+    driven.table.set(-2n, plant(-2, 'of old'));
+    const results = [0, 9, -2, 10].map((id) => driven.commits.create(plant(id)));
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[0n], [-2n, 9n, 10n]]);
+    expect(await Promise.all(results)).toEqual(['created', 'created', 'conflict', 'created']);
+  });
 });
 
 describe('an id that stands twice in a batch', () => {
