@@ -2,7 +2,7 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist', 'data', 'artifacts', 'src/openapi/contract.ts', 'bench/results'] },
+  { ignores: ['dist', 'data', 'artifacts', 'src/openapi/contract.generated.ts', 'bench/results'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createApp } from '../dist/src/app.js';
 import { loadConfig } from '../dist/src/config/config.js';
 import { buildDocument } from '../dist/src/openapi/document.js';
-import { createLogger } from '../dist/src/operations/logging.js';
+import { createLogger } from '../dist/src/logging/logging.js';
 
 const config = loadConfig({ LOG_LEVEL: 'silent' });
 const document = buildDocument(await createApp(config, createLogger(config.operations)));

@@ -6,14 +6,14 @@ import { AppModule } from './app.module.js';
 import type { Config } from './config/config.js';
 import { allowedMethods } from './http/allowed-methods.js';
 import { ErrorFilter } from './http/error.filter.js';
-import { holdExpectations } from './http/expectation.js';
-import { ExpressNativeAdapter } from './http/express-native.adapter.js';
-import { answerParserErrors } from './http/parser-errors.js';
-import { lingerAtClose } from './http/lingering-close.js';
-import { refuseMalformedHeads } from './http/request-head.js';
+import { deferContinue } from './connection/expectation.js';
+import { FastExpressAdapter } from './http/fast-express.adapter.js';
+import { answerParserErrors } from './connection/parser-errors.js';
+import { lingerAtClose } from './connection/lingering-close.js';
+import { refuseMalformedHeads } from './connection/request-head.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
-import { LOGGER, NestLogger } from './operations/logging.js';
+import { LOGGER, NestLogger } from './logging/logging.js';
 import { METRICS, type Metrics } from './operations/metrics.js';
 import { requestLog } from './operations/request-log.js';
 
@@ -37,18 +37,18 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
   express.set('query parser', false);
   express.set('trust proxy', config.http.trustProxy);
 
-  const adapter = new ExpressNativeAdapter(express, {
+  const adapter = new FastExpressAdapter(express, {
     keepAliveTimeout: config.http.keepAliveTimeoutMs,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // Checked in http/request-head.ts, where the answer has the Error body.
+    // Checked in connection/request-head.ts, where the answer has the Error body.
     requireHostHeader: false,
   });
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(config, logger), adapter, {
     logger: new NestLogger(logger),
     abortOnError: false,
-    // The body is read by http/json-body.ts, after the guard and without loss.
+    // The body is read by json-body/json-body.ts, after the guard and without loss.
     bodyParser: false,
   });
   const metrics = app.get<Metrics>(METRICS);
@@ -75,7 +75,7 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
   const server = app.getHttpServer();
   const observeRefusal = (status: number) => metrics.observeRequest('other', 'unmatched', status, 0);
   lingerAtClose(server);
-  holdExpectations(server);
+  deferContinue(server);
   refuseMalformedHeads(server, observeRefusal);
   answerParserErrors(server, observeRefusal);
   return app;

@@ -3,7 +3,7 @@ import { ConfigError, loadConfig, readEnvFile } from './config/config.js';
 import { createApp } from './app.js';
 import { withOneTimeToken } from './auth/one-time-token.js';
 import { Database } from './database/database.js';
-import { createLogger } from './operations/logging.js';
+import { createLogger } from './logging/logging.js';
 import { stopGracefully } from './operations/shutdown.js';
 import { welcome } from './welcome.js';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { DataSource } from 'typeorm';
-import { FolderHeldError, lockFolder } from '../src/database/folder-lock.js';
+import { FolderHeldError, lockFolder } from '../src/database/embedded/folder-lock.js';
 import { DataFolder } from './support/data-folder.js';
 import { expectError, post } from './support/requests.js';
 import { rowOf, startService, unusedId, type TestService } from './support/service.js';

@@ -1,5 +1,5 @@
 import createClient from 'openapi-fetch';
-import type { paths } from '../src/openapi/contract.js';
+import type { paths } from '../src/openapi/contract.generated.js';
 import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
 let service: TestService;

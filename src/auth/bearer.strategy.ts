@@ -6,7 +6,7 @@ import type { Config } from '../config/config.js';
 import { JwtVerifier, KeysUnavailableError } from './jwt-verifier.js';
 import { OpaqueTokens } from './opaque-tokens.js';
 import type { Logger } from 'pino';
-import { LOGGER } from '../operations/logging.js';
+import { LOGGER } from '../logging/logging.js';
 import type { Principal } from './principal.js';
 
 export const REALM = 'plant-store';

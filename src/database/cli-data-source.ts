@@ -1,7 +1,7 @@
 import { loadConfig, readEnvFile } from '../config/config.js';
-import { createLogger } from '../operations/logging.js';
+import { createLogger } from '../logging/logging.js';
 import { createDataSource, useEmbedded } from './data-source.js';
-import { openEmbeddedPostgres } from './embedded-postgres.js';
+import { openEmbeddedPostgres } from './embedded/embedded-postgres.js';
 
 readEnvFile();
 const config = loadConfig();

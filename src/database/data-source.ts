@@ -2,7 +2,7 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import { MIGRATIONS } from '../../migrations/index.js';
 import type { Config } from '../config/config.js';
 import { PlantEntity } from '../plants/plant.entity.js';
-import type { EmbeddedPostgres } from './embedded-postgres.js';
+import type { EmbeddedPostgres } from './embedded/embedded-postgres.js';
 
 /**
  * The one description of the database, for the service, the migrations and TypeORM's command line.

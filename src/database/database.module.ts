@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { LOGGER } from '../operations/logging.js';
+import { LOGGER } from '../logging/logging.js';
 import { createDataSource } from './data-source.js';
 import { Database } from './database.js';
 

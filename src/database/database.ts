@@ -5,14 +5,14 @@ import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { LOGGER } from '../operations/logging.js';
+import { LOGGER } from '../logging/logging.js';
 import { abandonStatement } from './cancel.js';
 import { useEmbedded } from './data-source.js';
-import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
+import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded/embedded-postgres.js';
 import {
   blamesPreparation,
-  blamesValues,
-  maySucceedAtOnce,
+  isValueError,
+  isRetryable,
   maySucceedLater,
   StoreUnavailableError,
   ValuesRefusedError,
@@ -23,7 +23,7 @@ import { migrate } from './migrate.js';
 const MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
 /** One in so many failed starts is logged: the first, and then two a minute where each fails at once. */
-const START_RETRIES_TOLD = 60;
+const ATTEMPTS_PER_LOG_LINE = 60;
 const READY_TIMEOUT_MS = 1_000;
 /** How long a failed statement counts against the readiness where none succeeds after it, as without traffic. */
 const FAILURE_COUNTS_MS = 5_000;
@@ -133,10 +133,10 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
           this.#prepares = false;
           continue;
         }
-        if (blamesValues(error))
+        if (isValueError(error))
           throw new ValuesRefusedError('The store refused the values', { cause: error });
         const isLate = error instanceof StoreUnavailableError || Date.now() >= deadline;
-        if (isLate || attempt === MAX_ATTEMPTS || !maySucceedAtOnce(error)) {
+        if (isLate || attempt === MAX_ATTEMPTS || !isRetryable(error)) {
           this.logger.error({ err: error, attempt }, 'A statement failed');
           if (error instanceof StoreUnavailableError) throw error;
           throw new StoreUnavailableError('The store can not be reached', { cause: error });
@@ -193,7 +193,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         return true;
       } catch (error) {
         if (!maySucceedLater(error)) throw error;
-        if (attempt % START_RETRIES_TOLD === 1)
+        if (attempt % ATTEMPTS_PER_LOG_LINE === 1)
           this.logger.warn({ err: error, attempt }, 'The database can not be reached yet; waiting for it');
         await delay(START_RETRY_MS);
       }

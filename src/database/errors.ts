@@ -14,13 +14,13 @@ export class ValuesRefusedError extends Error {
  * SQLSTATEs (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit, and
  * what a trigger raises.
  */
-const BLAMES_VALUES = /^((22|23|54)...|P0001)$/;
+const VALUE_ERROR = /^((22|23|54)...|P0001)$/;
 
 /**
  * SQLSTATEs after which the same statement may succeed at once: serialization failure, deadlock, and the ends of a
  * connection (class 08, administrator's shutdown, crash shutdown, idle session timeout).
  */
-const MAY_SUCCEED_AT_ONCE = /^(40001|40P01|08...|57P01|57P02|57P05)$/;
+const RETRYABLE = /^(40001|40P01|08...|57P01|57P02|57P05)$/;
 
 /**
  * SQLSTATEs with which a start is to wait: connection failures, too many connections, starting up or shutting down, a
@@ -45,8 +45,8 @@ function codeOf(error: unknown): string | undefined {
 const isSqlState = (code: string | undefined) =>
   code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code);
 
-export function blamesValues(error: unknown): boolean {
-  return BLAMES_VALUES.test(codeOf(error) ?? '');
+export function isValueError(error: unknown): boolean {
+  return VALUE_ERROR.test(codeOf(error) ?? '');
 }
 
 /** Whether the statement may succeed where it is not a prepared one. It had no effect. */
@@ -55,10 +55,10 @@ export function blamesPreparation(error: unknown): boolean {
 }
 
 /** A lost connection carries no SQLSTATE; one that is refused will be refused again at once. */
-export function maySucceedAtOnce(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   const code = codeOf(error);
   return isSqlState(code)
-    ? MAY_SUCCEED_AT_ONCE.test(code as string)
+    ? RETRYABLE.test(code as string)
     : code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
 }
 

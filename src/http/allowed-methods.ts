@@ -1,7 +1,7 @@
 import { HttpStatus } from '@nestjs/common';
 import type { Express, NextFunction, Request, Response } from 'express';
-import { abandonBody } from './abandoned-body.js';
-import { sendError } from './send-error.js';
+import { abandonBody } from '../connection/abandoned-body.js';
+import { sendError } from '../errors/send-error.js';
 
 /**
  * RFC 9110 sections 9.3.7 and 15.5.6 for every path that has a route: OPTIONS is answered with the methods of the path

@@ -9,9 +9,9 @@ import {
 } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { abandonBody } from './abandoned-body.js';
-import { ACCEPT_ENCODING, RequestAbortedError } from './request-body.js';
-import { sendError } from './send-error.js';
+import { abandonBody } from '../connection/abandoned-body.js';
+import { ACCEPT_ENCODING, RequestAbortedError } from '../json-body/request-body.js';
+import { sendError } from '../errors/send-error.js';
 
 /**
  * The one place that turns a failure into a response: always the contract's Error body, never anything internal.

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { jest } from '@jest/globals';
 import createExpress, { type Express, type NextFunction, type Request, type Response } from 'express';
-import { shortenLiteralRoutes } from './literal-routes.js';
+import { routeLiteralPaths } from './literal-routes.js';
 
 let server: Server;
 afterEach(() => {
@@ -93,7 +93,7 @@ test.each(REQUESTS)('%s %s is answered as by Express itself', async (method, pat
   server.close();
 
   const walks = jest.spyOn(app.router as unknown as { handle: () => void }, 'handle');
-  await listen(shortenLiteralRoutes(app));
+  await listen(routeLiteralPaths(app));
   expect(await answerOf(method, path)).toEqual(expected);
   expect(walks).toHaveBeenCalledTimes(isShort ? 0 : 1);
 });

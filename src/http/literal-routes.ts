@@ -24,7 +24,7 @@ const LITERAL_PATH = /^\/[\w/.-]*$/;
  * @param app an Express application with `case sensitive routing` and `strict routing`, that is complete when the first
  *   request comes, and whose last layers answer whatever is left over, as Nest's do.
  */
-export function shortenLiteralRoutes(app: Express): RequestListener {
+export function routeLiteralPaths(app: Express): RequestListener {
   let chains: Chains | undefined;
 
   return (incoming, outgoing) => {

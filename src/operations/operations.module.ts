@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.js';
 import { HealthController } from './health.controller.js';
 import { Lifecycle } from './lifecycle.js';
-import { LOGGER } from './logging.js';
+import { LOGGER } from '../logging/logging.js';
 import { METRICS, Metrics } from './metrics.js';
 import { MetricsController } from './metrics.controller.js';
 

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
-import { IsInt64, IsJsonString, IsStorableText, MayBeLeftOut } from '../http/dto-rules.js';
-import type { components } from '../openapi/contract.js';
+import { IsInt64, IsJsonString, IsStorableText, IsOmittable } from '../json-body/dto-rules.js';
+import type { components } from '../openapi/contract.generated.js';
 
 /** What a client sends to create a plant: the contract's NewPlant. */
 @ApiSchema({ name: 'NewPlant' })
@@ -15,7 +15,7 @@ export class NewPlantDto implements NewPlant {
   name!: string;
 
   @ApiPropertyOptional({ description: 'Tag that specifies the type of the plant' })
-  @MayBeLeftOut()
+  @IsOmittable()
   @IsJsonString()
   @IsStorableText()
   tag?: string;

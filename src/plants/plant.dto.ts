@@ -1,5 +1,5 @@
 import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
-import type { components } from '../openapi/contract.js';
+import type { components } from '../openapi/contract.generated.js';
 
 /** A plant as it is answered: the contract's Plant. */
 @ApiSchema({ name: 'Plant' })

@@ -1,8 +1,8 @@
 import { Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiBody, ApiOperation, ApiResponse } from '@nestjs/swagger';
-import { ErrorDto } from '../http/error.dto.js';
-import { JsonBody } from '../http/json-body.js';
-import type { operations } from '../openapi/contract.js';
+import { ErrorDto } from '../errors/error.dto.js';
+import { JsonBody } from '../json-body/json-body.js';
+import type { operations } from '../openapi/contract.generated.js';
 import { NewPlantDto } from './new-plant.dto.js';
 import { PlantDto } from './plant.dto.js';
 import { PlantsService } from './plants.service.js';

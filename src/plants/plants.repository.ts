@@ -14,7 +14,7 @@ const BATCH_CHARACTERS = 1024 * 1024;
 /** The text of so few rows is parsed once for each session; that of more weighs little against what it inserts. */
 const PREPARED_ROWS = 8;
 /** Two keep the database busy while the answer of one is read; more make the batches smaller. */
-const STATEMENTS = 2;
+const MAX_CONCURRENT_STATEMENTS = 2;
 const WAITING_CREATES = 2_048;
 const WAITING_CHARACTERS = 16 * 1024 * 1024;
 /** How often a row is tried whose id was taken when it was inserted, and free when it was looked for. */
@@ -51,7 +51,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     this.#commits = new GroupCommit((plants, deadline) => this.#write(plants, deadline), {
       batchRows: BATCH_ROWS,
       batchCharacters: BATCH_CHARACTERS,
-      statements: STATEMENTS,
+      statements: MAX_CONCURRENT_STATEMENTS,
       waitingCreates: WAITING_CREATES,
       waitingCharacters: WAITING_CHARACTERS,
       timeoutMs: config.database.timeoutMs,

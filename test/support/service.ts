@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { createApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Database } from '../../src/database/database.js';
-import { createLogger } from '../../src/operations/logging.js';
+import { createLogger } from '../../src/logging/logging.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { recordResponses } from './recorded-responses.js';
 

@@ -19,7 +19,7 @@ import fc from 'fast-check';
 import { NewPlantDto } from '../plants/new-plant.dto.js';
 import { DtoValidationPipe } from './dto-validation.pipe.js';
 import { type ExactObject, parseExactJson } from './exact-json.js';
-import { IsInt64, MayBeLeftOut } from './dto-rules.js';
+import { IsInt64, IsOmittable } from './dto-rules.js';
 
 class IsSameAsName implements ValidatorConstraintInterface {
   validate(value: unknown, args?: ValidationArguments): boolean {
@@ -52,7 +52,7 @@ class Conditional {
   id!: unknown;
 
   @ValidateIf((dto: Conditional) => dto.id !== null)
-  @MayBeLeftOut()
+  @IsOmittable()
   @Matches(/^a/)
   name?: unknown;
 }

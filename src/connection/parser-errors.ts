@@ -2,7 +2,7 @@ import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import { HttpStatus } from '@nestjs/common';
 import { endAndLinger, ignoreWhatFollows, isIgnored } from './lingering-close.js';
-import { sendError } from './send-error.js';
+import { sendError } from '../errors/send-error.js';
 
 /** Node's codes for what its HTTP parser refuses and for what takes too long; any other is told as `MALFORMED`. */
 const REFUSALS = new Map<string, { status: number; message: string }>([

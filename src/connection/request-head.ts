@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { HttpStatus } from '@nestjs/common';
 import { ignoreWhatFollows, isIgnored } from './lingering-close.js';
-import { sendError } from './send-error.js';
+import { sendError } from '../errors/send-error.js';
 
 /**
  * RFC 9110 section 7.2: a host with or without a port, or nothing. The marks that RFC 3986 allows in a name too are in no

@@ -61,4 +61,4 @@ export const IsStorableText = () =>
   });
 
 /** The member may be left out. Unlike class-validator's IsOptional it does not let `null` pass. */
-export const MayBeLeftOut = () => ValidateIf((_, value) => value !== undefined);
+export const IsOmittable = () => ValidateIf((_, value) => value !== undefined);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { HttpStatus } from '@nestjs/common';
 import { ignoreWhatFollows } from './lingering-close.js';
-import { sendError } from './send-error.js';
+import { sendError } from '../errors/send-error.js';
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
@@ -9,7 +9,7 @@ const waiting = new WeakMap<IncomingMessage, ServerResponse>();
  * `Expect: 100-continue` (RFC 9110 section 10.1.1) is answered when the body is about to be read and not before, so
  * that a client whose request is refused by its header never sends the body.
  */
-export function holdExpectations(server: Server): void {
+export function deferContinue(server: Server): void {
   server.on('checkContinue', (request, response) => {
     waiting.set(request, response);
     server.emit('request', request, response);

@@ -11,7 +11,7 @@ import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { MalformedJsonError, parseExactJson } from './exact-json.js';
 import { DtoValidationPipe, memberNames } from './dto-validation.pipe.js';
-import { continueReading } from './expectation.js';
+import { continueReading } from '../connection/expectation.js';
 import { readJsonText } from './request-body.js';
 
 /** Reads the request's JSON body, exactly. The guards have run by then, so a body without a good token is never read. */

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { components } from '../openapi/contract.js';
+import type { components } from '../openapi/contract.generated.js';
 
 /** Every failure as it is answered: the contract's Error. */
 @ApiSchema({ name: 'Error' })

@@ -13,7 +13,7 @@ export function createLogger(config: Config['operations'], stream?: DestinationS
     new LogOutput((lines) =>
       logger.warn({ lines }, 'Log lines were dropped, for what reads the log did not keep up'),
     );
-  const logger = pino({ level: config.logLevel, serializers: { err: errorWithoutValues } }, output);
+  const logger = pino({ level: config.logLevel, serializers: { err: serializeError } }, output);
   return logger;
 }
 
@@ -24,9 +24,9 @@ const MAY_REPEAT_VALUES = /^(22|23|44|P0)...$/;
  * What the logs tell of an error: its type, message, stack and causes, of a database error the SQLSTATE and the
  * constraint. Never what else hangs on it: TypeORM and pg attach the statement, its values and the row that failed.
  */
-export function errorWithoutValues(error: unknown): object {
+export function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
-  if (error instanceof QueryFailedError) return errorWithoutValues(error.driverError);
+  if (error instanceof QueryFailedError) return serializeError(error.driverError);
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
   const mayRepeatValues = typeof code === 'string' && MAY_REPEAT_VALUES.test(code);
   return {
@@ -35,7 +35,7 @@ export function errorWithoutValues(error: unknown): object {
     ...(typeof constraint === 'string' && { constraint }),
     message: mayRepeatValues ? 'left out, since it may repeat a value' : error.message,
     ...(!mayRepeatValues && { stack: error.stack }),
-    ...(error.cause !== undefined && { cause: errorWithoutValues(error.cause) }),
+    ...(error.cause !== undefined && { cause: serializeError(error.cause) }),
   };
 }
 

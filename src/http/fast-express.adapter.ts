@@ -2,8 +2,8 @@ import { createServer, IncomingMessage, ServerResponse, type Server, type Server
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type express from 'express';
 import { withCommonHeaders } from './common-headers.js';
-import { shortenLiteralRoutes } from './literal-routes.js';
-import { sendJson } from './send-json.js';
+import { routeLiteralPaths } from './literal-routes.js';
+import { sendJson } from '../errors/send-json.js';
 
 /**
  * Connections that the kernel may keep until they are accepted; it has a limit of its own, 4,096 by default. Node's 511
@@ -19,7 +19,7 @@ const BACKLOG = 4_096;
  * V8 had learned of the object's shape and was the largest single cost of a request. Where Express's prototypes are those
  * of the classes that the server makes its objects from, there is nothing to change.
  */
-export class ExpressNativeAdapter extends ExpressAdapter {
+export class FastExpressAdapter extends ExpressAdapter {
   readonly #serverOptions: ServerOptions;
 
   constructor(app: express.Express, serverOptions: ServerOptions) {
@@ -47,7 +47,7 @@ export class ExpressNativeAdapter extends ExpressAdapter {
         IncomingMessage: NativeRequest,
         ServerResponse: NativeResponse,
       } as ServerOptions,
-      shortenLiteralRoutes(app),
+      routeLiteralPaths(app),
     );
     // Node forgets the headers beyond 2,000, among them perhaps the second Authorization; their size is bounded anyway.
     this.httpServer.maxHeadersCount = 0;
