@@ -13,7 +13,7 @@ try {
   const logger = createLogger(config.operations);
   // Node's own report would show all that hangs on the error, the values of a statement among it.
   process.on('uncaughtException', (error) => {
-    logger.fatal({ err: error }, 'The service can not go on');
+    logger.fatal({ err: error }, 'The service cannot go on');
     process.exit(1);
   });
 

@@ -85,7 +85,7 @@ const STATUSES: [name: string, status: number, body: string, headers?: Record<st
   ['a list', 400, '[1]'],
   ['an id that is text', 400, '{"id":"1","name":"a"}'],
   ['a tag of null', 400, '{"id":1,"name":"a","tag":null}'],
-  ['text that can not be stored', 400, '{"id":1,"name":"\\u0000"}'],
+  ['text that cannot be stored', 400, '{"id":1,"name":"\\u0000"}'],
   // A body that is too large is left to the judge of the whole run: Prism answers 500 of its own for a request that it
   // sends on the connection that such a body left.
   ['another media type', 400, 'a plant', { 'Content-Type': 'text/plain' }],
@@ -100,7 +100,7 @@ test.each(STATUSES)('No response to %s is outside the document: %i', async (...[
   expect(json).toHaveProperty(status === 200 ? 'name' : 'error');
 });
 
-test('No response is outside the document while the store can not be reached: 503', async () => {
+test('No response is outside the document while the store cannot be reached: 503', async () => {
   await service.sql('ALTER TABLE plants RENAME TO gone');
   expect(await ask('{"id":1,"name":"a"}')).toMatchObject({ status: 503, violations: [] });
   await service.sql('ALTER TABLE gone RENAME TO plants');

@@ -19,7 +19,7 @@ const head = (request: string, headers = '') =>
 
 const EXAMPLES: [name: string, send: () => Promise<Answer>][] = [
   ['a body that is not JSON', () => post(service.port, '{"id":1,')],
-  ['text that can not be stored', () => post(service.port, '{"id":1,"name":"a\\u0000"}')],
+  ['text that cannot be stored', () => post(service.port, '{"id":1,"name":"a\\u0000"}')],
   ['a name twice', () => post(service.port, '{"id":1,"name":"a","id":2}')],
   ['no token', () => post(service.port, '{}', { Authorization: undefined })],
   ['a refused token', () => post(service.port, '{}', { Authorization: 'Bearer nope' })],
@@ -41,7 +41,7 @@ test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', asy
   expect(DOCUMENTED).toContain((await send()).text);
 });
 
-test('and to a create while the store can not be reached', async () => {
+test('and to a create while the store cannot be reached', async () => {
   await service.sql('ALTER TABLE plants RENAME TO elsewhere');
   const { text } = await post(service.port, `{"id":${unusedId()},"name":"a"}`);
   await service.sql('ALTER TABLE elsewhere RENAME TO plants');

@@ -232,8 +232,8 @@ describe('the last lines are written when the built service', () => {
   test.each<[string, NodeJS.Signals, string, number, string]>([
     ['is told to stop', 'SIGTERM', '', 0, 'Stopped'],
     ['is interrupted', 'SIGINT', '', 0, 'Stopped'],
-    ['throws what nothing catches', 'SIGHUP', `throw ${ERROR}`, 1, 'The service can not go on'],
-    ['rejects what nothing catches', 'SIGHUP', `Promise.reject(${ERROR})`, 1, 'The service can not go on'],
+    ['throws what nothing catches', 'SIGHUP', `throw ${ERROR}`, 1, 'The service cannot go on'],
+    ['rejects what nothing catches', 'SIGHUP', `Promise.reject(${ERROR})`, 1, 'The service cannot go on'],
     ['exits by itself', 'SIGHUP', 'process.exit(3)', 3, 'request'],
   ])('%s', async (_, signal, statement, code, last) => {
     const service = await ServiceProcess.start({
@@ -255,12 +255,12 @@ describe('the last lines are written when the built service', () => {
     while ((await service.probe('live')) !== 200) await delay(20);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     expect(parseLines(service.output)).toMatchObject([
-      { msg: 'The database can not be reached yet; waiting for it', err: { code: 'ECONNREFUSED' } },
+      { msg: 'The database cannot be reached yet; waiting for it', err: { code: 'ECONNREFUSED' } },
     ]);
   });
 });
 
-describe('a log that can not be written', () => {
+describe('a log that cannot be written', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await createTestDatabase();

@@ -213,7 +213,7 @@ describe('A content coding', () => {
     await expectRefused(encode(''), headers, 400, 'The body is empty; it must be a JSON object.');
   });
 
-  test.each(coded)('can not blow up: 50 MB in %s', async (coding, encode) => {
+  test.each(coded)('cannot blow up: 50 MB in %s', async (coding, encode) => {
     const bomb = encode(Buffer.concat([Buffer.alloc(50_000_000, ' '), Buffer.from(plant())]));
     // The bomb itself passes the limit, so that it is decoding that must stop.
     const larger = await startService({ env: { BODY_LIMIT: '100kb' } });

@@ -126,7 +126,7 @@ test('a database that refuses the user is told, and the exit code is 1', async (
   expect(output).not.toContain('hunter2');
 });
 
-test('while the database can not be reached it lives, is not ready, answers 503, and goes on waiting', async () => {
+test('while the database cannot be reached it lives, is not ready, answers 503, and goes on waiting', async () => {
   const service = start({
     DATABASE_URL: 'postgres://u@127.0.0.1:1/d',
     ACCESS_TOKENS: 't',
@@ -134,7 +134,7 @@ test('while the database can not be reached it lives, is not ready, answers 503,
     LOG_LEVEL: 'info',
   });
   const [, port = ''] = await service.until(/"port":(\d+),"msg":"Listening"/);
-  await service.until(/can not be reached yet/);
+  await service.until(/cannot be reached yet/);
   const answers = await Promise.all([
     fetch(`http://127.0.0.1:${port}/health/live`),
     fetch(`http://127.0.0.1:${port}/health/ready`),

@@ -107,7 +107,7 @@ describe('A text', () => {
   });
 });
 
-describe('Text that PostgreSQL can not hold', () => {
+describe('Text that PostgreSQL cannot hold', () => {
   const NUL = 'must not have the character U+0000';
   const SURROGATE = 'must be Unicode text without lone surrogates';
   const UNSTORABLE: [json: string, fault: string][] = [

@@ -12,7 +12,7 @@ afterAll(() => service.stop());
 const client = (token: string) =>
   createClient<paths>({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
 
-/** JSON.stringify can't write a bigint, which an int64 is in TypeScript. */
+/** JSON.stringify cannot write a bigint, which an int64 is in TypeScript. */
 const bodySerializer = ({ id, ...text }: { id: bigint; name: string }) =>
   `{"id":${id},${JSON.stringify(text).slice(1)}`;
 

@@ -21,7 +21,7 @@ const JWKS_TIMEOUT_MS = 2_000;
 /** After a fetch that failed, none is tried for this time: callers don't wait for a dead issuer one after the other. */
 const JWKS_RETRY_MS = 3_000;
 
-/** The keys to check a token with can't be had, so nothing can be said about the token. */
+/** The keys to check a token with cannot be had, so nothing can be said about the token. */
 export class KeysUnavailableError extends Error {
   override name = 'KeysUnavailableError' as const;
 }
@@ -60,7 +60,7 @@ export class JwtVerifier {
         const known = remote.jwks();
         const key = known && (await createLocalJWKSet(known)(header, token).catch(() => undefined));
         if (key !== undefined) return key;
-        throw new KeysUnavailableError('The keys of the token issuer can not be fetched', { cause: error });
+        throw new KeysUnavailableError('The keys of the token issuer cannot be fetched', { cause: error });
       }
     };
   }
@@ -68,7 +68,7 @@ export class JwtVerifier {
   /**
    * @returns who the token stands for, or `undefined` where it is refused: not a JWT, another algorithm, no key of the
    *   issuer's, a wrong signature, issuer or audience, no expiry, expired, or not valid yet.
-   * @throws {KeysUnavailableError} where that can't be told.
+   * @throws {KeysUnavailableError} where that cannot be told.
    */
   async verify(token: string): Promise<Principal | undefined> {
     try {

@@ -40,7 +40,7 @@ export interface Statement {
 export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   /**
    * True when the database can be used for the first time, false where the service was stopped before that.
-   * Rejects where it can't be used without a change of the configuration.
+   * Rejects where it cannot be used without a change of the configuration.
    */
   readonly started: Promise<boolean>;
   #resolveStarted!: (outcome: Promise<boolean>) => void;
@@ -77,7 +77,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * Whether plants can be stored now. A look at the table finds a database that can't be reached and a table that is
+   * Whether plants can be stored now. A look at the table finds a database that cannot be reached and a table that is
    * locked or not there yet; only the creates themselves find a full disk.
    */
   async isReady(): Promise<boolean> {
@@ -104,7 +104,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    *   pooler that hands them on from transaction to transaction, none is prepared from then on.
    * @param deadline when the statement is given up, in milliseconds since 1970.
    * @returns the rows.
-   * @throws {StoreUnavailableError} where the database can't be reached, fails, or does not answer in time. The
+   * @throws {StoreUnavailableError} where the database cannot be reached, fails, or does not answer in time. The
    *   statement may have taken effect all the same.
    * @throws {ValuesRefusedError} where it refuses the parameters.
    */
@@ -139,7 +139,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         if (isLate || attempt === MAX_ATTEMPTS || !isRetryable(error)) {
           this.logger.error({ err: error, attempt }, 'A statement failed');
           if (error instanceof StoreUnavailableError) throw error;
-          throw new StoreUnavailableError('The store can not be reached', { cause: error });
+          throw new StoreUnavailableError('The store cannot be reached', { cause: error });
         }
         await delay(Math.random() * 10 * attempt);
       }
@@ -162,7 +162,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       try {
         client = (await runner.connect()) as PoolClient;
         // The caller was answered while this waited for a connection.
-        // TypeORM's own query() can't name a statement.
+        // TypeORM's own query() cannot name a statement.
         return outcome.isLate ? [] : (await client.query<Row & QueryResultRow>(statement)).rows;
       } finally {
         // A statement that ends while it is given up leaves a connection that nothing else may use.
@@ -194,7 +194,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       } catch (error) {
         if (!maySucceedLater(error)) throw error;
         if (attempt % ATTEMPTS_PER_LOG_LINE === 1)
-          this.logger.warn({ err: error, attempt }, 'The database can not be reached yet; waiting for it');
+          this.logger.warn({ err: error, attempt }, 'The database cannot be reached yet; waiting for it');
         await delay(START_RETRY_MS);
       }
     }

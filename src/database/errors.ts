@@ -1,6 +1,6 @@
 import { QueryFailedError } from 'typeorm';
 
-/** The store can't be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe. */
+/** The store cannot be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe. */
 export class StoreUnavailableError extends Error {
   override name = 'StoreUnavailableError' as const;
 }

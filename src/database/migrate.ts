@@ -20,7 +20,7 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
     await runner.commitTransaction();
     return executed.map(({ name }) => name);
   } catch (error) {
-    // The first error tells the cause; a lost connection can't be rolled back and need not be.
+    // The first error tells the cause; a lost connection cannot be rolled back and need not be.
     await runner.rollbackTransaction().catch(() => undefined);
     throw error;
   } finally {

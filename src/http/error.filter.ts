@@ -33,7 +33,7 @@ export class ErrorFilter implements ExceptionFilter {
     const response = host.switchToHttp().getResponse<Response>();
     const { error, message } = describe(exception);
     response.locals.error = error;
-    // What can't be served for now (503) is logged where that is found out, once for all the requests that it fails.
+    // What cannot be served for now (503) is logged where that is found out, once for all the requests that it fails.
     if (error >= 500 && error !== 503)
       this.logger.error({ err: exception, requestId: request.id, error }, message);
     // What the database refuses of a request is logged for whoever has to find out why.
@@ -62,7 +62,7 @@ function describe(exception: unknown): { error: number; message: string } {
   // Express and its middlewares tell a fault of the request by a `status` (the http-errors convention).
   const status = (exception as { status?: unknown } | null | undefined)?.status;
   if (typeof status === 'number' && status >= 400 && status < 500) {
-    return { error: status, message: STATUS_CODES[status] ?? 'The request can not be served' };
+    return { error: status, message: STATUS_CODES[status] ?? 'The request cannot be served' };
   }
   return { error: 500, message: 'The service failed; this is a fault of the service and not of the request' };
 }

@@ -34,7 +34,7 @@ export function memberNames(metatype: unknown): string[] {
  * Members that the DTO does not declare are ignored.
  *
  * @throws {UnprocessableEntityException} naming every member that is missing, of a wrong type or out of range.
- * @throws {BadRequestException} where the only fault is text that can't be stored.
+ * @throws {BadRequestException} where the only fault is text that cannot be stored.
  */
 @Injectable()
 export class DtoValidationPipe extends ValidationPipe {

@@ -101,7 +101,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The store can not be reached or is overloaded; the same request may be sent again */
+            /** @description The store cannot be reached or is overloaded; the same request may be sent again */
             503: {
                 headers: {
                     /** @description Seconds to wait before the next try */

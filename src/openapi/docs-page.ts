@@ -41,7 +41,7 @@ const responses = {
   200: { name: plant.name, tag: plant.tag },
   400: { error: 409, message: 'id is taken by another plant, with another name or tag.' },
   401: { error: 401, message: 'A bearer token is needed, in the Authorization header.' },
-  503: { error: 503, message: 'The store can not be reached; the same request may be sent again.' },
+  503: { error: 503, message: 'The store cannot be reached; the same request may be sent again.' },
 };
 
 /** Changes this page's own copy of the document; openapi.json stays the contract. */
@@ -72,7 +72,7 @@ fetch('openapi.json')
     }),
   )
   .catch(() => {
-    document.getElementById('swagger-ui').textContent = 'The service can not be reached. Reload the page to try again.';
+    document.getElementById('swagger-ui').textContent = 'The service cannot be reached. Reload the page to try again.';
   });
 `;
 

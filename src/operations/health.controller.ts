@@ -21,14 +21,14 @@ export class HealthController {
     return { status: 'live' };
   }
 
-  /** Whether requests should be sent here: not while starting, while the database can't be reached, or while stopping. */
+  /** Whether requests should be sent here: not while starting, while the database cannot be reached, or while stopping. */
   @Get('ready')
   @Public()
   @HttpCode(200)
   async ready() {
     if (this.lifecycle.isStopping) throw new ServiceUnavailableException('The service is stopping');
     if (!(await this.database.isReady()))
-      throw new ServiceUnavailableException('The store can not be reached');
+      throw new ServiceUnavailableException('The store cannot be reached');
     return { status: 'ready' };
   }
 }

@@ -3,7 +3,7 @@ import { Column, CreateDateColumn, Entity, PrimaryColumn } from 'typeorm';
 /** A row of the table `plants`. */
 @Entity('plants')
 export class PlantEntity {
-  /** A `bigint` comes from the driver as text, since JavaScript's number can't hold it. */
+  /** A `bigint` comes from the driver as text, since JavaScript's number cannot hold it. */
   @PrimaryColumn({ type: 'bigint', primaryKeyConstraintName: 'plants_pkey' })
   id!: string;
 

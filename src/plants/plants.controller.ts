@@ -44,7 +44,7 @@ export class PlantsController implements PlantsOperations {
   @ApiResponse({
     status: 503,
     type: ErrorDto,
-    description: 'The store can not be reached or is overloaded; the same request may be sent again',
+    description: 'The store cannot be reached or is overloaded; the same request may be sent again',
     headers: {
       'Retry-After': { description: 'Seconds to wait before the next try', schema: { type: 'integer' } },
     },

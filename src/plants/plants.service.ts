@@ -23,7 +23,7 @@ export class PlantsService {
    * @returns the plant, once it is durably stored: now, or by the same create earlier.
    * @throws {ConflictException} where another plant has the id; it is left as it is.
    * @throws {UnprocessableEntityException} where the database refuses the plant.
-   * @throws {ServiceUnavailableException} where the store can't be reached or is overloaded; the same create may be
+   * @throws {ServiceUnavailableException} where the store cannot be reached or is overloaded; the same create may be
    *   sent again.
    */
   async createPlant({ id, name, tag }: NewPlantDto): Promise<PlantDto> {
@@ -42,7 +42,7 @@ export class PlantsService {
       }
       this.metrics.countCreate('refused');
       if (error instanceof ValuesRefusedError) {
-        throw new UnprocessableEntityException('The store can not hold this plant', { cause: error.cause });
+        throw new UnprocessableEntityException('The store cannot hold this plant', { cause: error.cause });
       }
       throw error;
     }

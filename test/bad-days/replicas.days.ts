@@ -71,7 +71,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     running.push(service);
     await delay(MIGRATION_MS);
     expect([service.isRunning, await service.probe('ready')]).toEqual([true, 503]);
-    expect(service.output).toContain('The database can not be reached yet; waiting for it');
+    expect(service.output).toContain('The database cannot be reached yet; waiting for it');
     await other.end();
     await service.ready();
   });

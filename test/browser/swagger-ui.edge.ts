@@ -211,11 +211,11 @@ needs('chromium')('Swagger UI', () => {
     ]);
   });
 
-  test('says so when the document can not be had', async () => {
+  test('says so when the document cannot be had', async () => {
     const page = await browser.newPage();
     await page.route('**/openapi.json', (route) => route.abort());
     await page.goto(`${service.url}/docs`);
-    await page.getByText('The service can not be reached').waitFor();
+    await page.getByText('The service cannot be reached').waitFor();
   });
 
   test('lets the browser keep what has not changed', async () => {
