@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { ConfigError, loadConfig, readEnvFile } from './config/config.js';
+import { ConfigError, loadConfigOfProcess } from './config/config.js';
 import { createApp } from './app.js';
 import { withOneTimeToken } from './auth/one-time-token.js';
 import { Database } from './database/database.js';
@@ -8,8 +8,7 @@ import { stopGracefully } from './operations/shutdown.js';
 import { welcome } from './welcome.js';
 
 try {
-  readEnvFile();
-  const { config, token } = withOneTimeToken(loadConfig());
+  const { config, token } = withOneTimeToken(loadConfigOfProcess());
   const logger = createLogger(config.operations);
   // Node's own report would show all that hangs on the error, the values of a statement among it.
   process.on('uncaughtException', (error) => {

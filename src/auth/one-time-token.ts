@@ -1,14 +1,14 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.js';
+import { digestOfToken } from '../config/token-digest.js';
 
 /**
  * For a start without any configured token, which is for trying the service out: production refuses it.
  *
- * @returns a new random token and the configuration that accepts it, or no token where one is configured.
+ * @returns a new random token and the configuration that accepts it, or no token if one is configured.
  */
 export function withOneTimeToken(config: Config): { config: Config; token?: string } {
   if (config.auth.tokenDigests.length > 0 || config.auth.jwt !== undefined) return { config };
   const token = randomBytes(24).toString('base64url');
-  const digest = createHash('sha256').update(token).digest();
-  return { token, config: { ...config, auth: { ...config.auth, tokenDigests: [digest] } } };
+  return { token, config: { ...config, auth: { ...config.auth, tokenDigests: [digestOfToken(token)] } } };
 }

@@ -1,12 +1,13 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
+import { digestOfToken } from '../config/token-digest.js';
 
 /** The accepted opaque tokens, of which only the SHA-256 digests are kept. */
 export class OpaqueTokens {
   constructor(private readonly digests: readonly Buffer[]) {}
 
-  /** Compares with every digest and in constant time, so that the time taken tells nothing of the tokens. */
+  /** Compares with every digest and in constant time, so that the time taken reveals nothing about the tokens. */
   accept(token: string): boolean {
-    const digest = createHash('sha256').update(token).digest();
+    const digest = digestOfToken(token);
     let accepted = false;
     for (const known of this.digests) accepted = timingSafeEqual(known, digest) || accepted;
     return accepted;

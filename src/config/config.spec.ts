@@ -35,7 +35,13 @@ test.each([
   ['PORT', '8080', (config: Config) => config.http.port, 8080],
   ['BASE_URL', 'https://a.example/', (config: Config) => config.http.baseUrl, 'https://a.example'],
   ['BODY_LIMIT', '100kb', (config: Config) => config.http.bodyLimit, 102_400],
-  ['TRUST_PROXY', '2', (config: Config) => config.http.trustProxy, 2],
+  ['BASE_URL', 'http://[::1]:8080/a/b', (config: Config) => config.http.baseUrl, 'http://[::1]:8080/a/b'],
+  ['HOST', '::1', (config: Config) => config.http.host, '::1'],
+  ['HOST', 'fe80::1%eth0', (config: Config) => config.http.host, 'fe80::1%eth0'],
+  ['HOST', 'plants_1.internal.', (config: Config) => config.http.host, 'plants_1.internal.'],
+  ['NODE_ENV', 'test', (config: Config) => config.production, false],
+  ['DOCS', 'off', (config: Config) => config.http.docs, false],
+  ['METRICS_PORT', '9464', (config: Config) => config.operations.metricsPort, 9464],
   [
     'TRUST_PROXY',
     'loopback, 10.0.0.0/8',
@@ -52,6 +58,13 @@ test.each([
   ['MIGRATIONS', 'off', (config: Config) => config.database.migrations, 'off'],
   ['METRICS', 'on', (config: Config) => config.operations.metrics, true],
   ['PORT', '', (config: Config) => config.http.port, 3000],
+  ['PORT', ' \n', (config: Config) => config.http.port, 3000],
+  [
+    'DATABASE_URL',
+    'postgres://u:%25%40%2F@[::1]:5432/d?sslmode=require',
+    (config: Config) => config.database.url,
+    'postgres://u:%25%40%2F@[::1]:5432/d?sslmode=require',
+  ],
 ])('%s=%s is read', (name, value, read, expected) => {
   expect(read(loadConfig({ [name]: value }))).toEqual(expected);
 });
@@ -59,15 +72,34 @@ test.each([
 test.each([
   ['PORT', '65536'],
   ['PORT', '80a'],
+  ['NODE_ENV', 'prod'],
+  ['NODE_ENV', 'Production'],
+  ['HOST', '[::1]'],
+  ['HOST', 'localhost:3000'],
+  ['HOST', 'http://localhost'],
+  ['HOST', '-'],
   ['BASE_URL', 'plants.example'],
+  ['BASE_URL', 'https://plants.example/"hunter2'],
+  ['BASE_URL', "https://plants.example/'"],
+  ['BASE_URL', 'https://plants.example/<script>'],
+  ['BASE_URL', 'https://plants.example/\\'],
+  ['BASE_URL', 'https://plants.example/?a=b'],
+  ['BASE_URL', 'https://u:hunter2@plants.example'],
   ['BODY_LIMIT', '1tb'],
   ['BODY_LIMIT', '10'],
   ['TRUST_PROXY', 'true'],
+  ['TRUST_PROXY', '1'],
   ['TRUST_PROXY', '10.0.0.0/99'],
   ['CORS_ORIGINS', 'https://a.example/path'],
   ['CORS_ORIGINS', '*'],
   ['KEEP_ALIVE_TIMEOUT_MS', '-1'],
   ['DATABASE_URL', 'mysql://u:hunter2@h/d'],
+  ['DATABASE_URL', 'postgres://u:hunter2%@h/d'],
+  ['DATABASE_URL', 'postgres://u:hunter2%zz@h/d'],
+  ['DATABASE_URL', 'postgres://u:hunter2%ff@h/d'],
+  ['DATABASE_URL', 'postgres://u:hunter2@h1:5432,h2:5432/d'],
+  ['DATABASE_URL', 'postgres://u:hunter2@h1,h2/d'],
+  ['DATA_DIR', './da\nta'],
   ['MIGRATIONS', 'on'],
   ['DATABASE_POOL_SIZE', '1'],
   ['DATABASE_TIMEOUT_MS', '1.5'],
@@ -75,6 +107,14 @@ test.each([
   ['ACCESS_TOKENS', 'hunter2,with space'],
   ['ACCESS_TOKENS', ' , '],
   ['JWT_JWKS_URL', 'issuer.example/keys'],
+  ['JWT_JWKS_URL', 'https://u:hunter2@issuer.example/keys'],
+  ['JWT_JWKS_URL', 'https://hunter2@issuer.example/keys'],
+  ['JWT_ISSUER', 'https://issuer.example\nhttps://other.example'],
+  ['JWT_AUDIENCE', 'plants\tstore'],
+  ['JWT_SCOPE', 'plants:create'],
+  ['JWT_SCOPE', '"plants:create"'],
+  ['DOCS', 'no'],
+  ['METRICS_PORT', '3000'],
   ['LOG_LEVEL', 'verbose'],
   ['METRICS', 'yes'],
   ['SHUTDOWN_DELAY_MS', 'soon'],
@@ -102,6 +142,45 @@ test('production asks who may call and where plants are stored', () => {
     'DATABASE_URL',
   ]);
   expect(faultsOf({ NODE_ENV: 'production', ACCESS_TOKENS: 'a', DATA_DIR: '/data' })).toEqual([]);
+});
+
+test.each([
+  ['NODE_ENV', 'production\n', (config: Config) => config.production, true],
+  ['HOST', ' ::1\r\n', (config: Config) => config.http.host, '::1'],
+  ['JWT_ISSUER', 'https://i.example\n', (config: Config) => config.auth.jwt?.issuer, 'https://i.example'],
+  ['JWT_AUDIENCE', '\ufeffplants\n', (config: Config) => config.auth.jwt?.audience, 'plants'],
+  ['JWT_SCOPE', 'a  b\n', (config: Config) => config.auth.jwt?.scope, ['a', 'b']],
+])('white space around %s is dropped', (name, value, read, expected) => {
+  const jwt = { JWT_JWKS_URL: 'https://i.example/keys', JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' };
+  expect(read(loadConfig({ DATA_DIR: 'd', ...jwt, [name]: value }))).toEqual(expected);
+});
+
+test.each([
+  ['http://issuer.example/keys', false],
+  ['http://10.0.0.1/keys', false],
+  ['http://127.example/keys', false],
+  ['http://localhost.example/keys', false],
+  ['http://localhost:8080/keys', true],
+  ['http://127.0.0.1:8080/keys', true],
+  ['http://[::1]:8080/keys', true],
+  ['https://issuer.example/keys', true],
+])('keys from %s: good enough for production: %s', (url, isEnough) => {
+  const jwt = { JWT_JWKS_URL: url, JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' };
+  const faults = faultsOf({ NODE_ENV: 'production', DATA_DIR: 'd', ...jwt });
+  expect(faults.map((fault) => fault.split(' ')[0])).toEqual(isEnough ? [] : ['JWT_JWKS_URL']);
+  expect(faultsOf(jwt)).toEqual([]);
+});
+
+test('.env.example that is copied and switched to production still asks both questions', () => {
+  const copied = parseEnv(EXAMPLE.replace('NODE_ENV=development', 'NODE_ENV=production'));
+  expect(faultsOf(copied as Record<string, string>).map((fault) => fault.split(' ')[0])).toEqual([
+    'ACCESS_TOKENS',
+    'DATABASE_URL',
+  ]);
+});
+
+test('the digest in .env.example is of no token that anybody knows', () => {
+  expect(EXAMPLE).toMatch(/^# ACCESS_TOKENS=sha256:0{64}$/m);
 });
 
 test('tokens are kept as digests', () => {

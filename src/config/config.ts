@@ -1,9 +1,20 @@
-import { existsSync } from 'node:fs';
-import { createHash } from 'node:crypto';
-import { isIP } from 'node:net';
-import bytes from 'bytes';
-import { customCleanEnv, EnvError, makeValidator } from 'envalid';
-import proxyAddr from 'proxy-addr';
+import { customCleanEnv } from 'envalid';
+import { readEnvFile } from './env-file.js';
+import {
+  baseUrl,
+  databaseUrl,
+  host,
+  integer,
+  isInsecure,
+  jwksUrl,
+  oneOf,
+  origins,
+  scope,
+  size,
+  text,
+  tokenDigests,
+  trustProxy,
+} from './values.js';
 
 /** All that the environment decides, read and checked once at the start. */
 export interface Config {
@@ -15,10 +26,12 @@ export interface Config {
     baseUrl: string | undefined;
     /** Largest request body in bytes, after decoding. */
     bodyLimit: number;
-    /** What Express takes as 'trust proxy': a number of hops, or a list of addresses and subnets. */
-    trustProxy: false | number | string[];
+    /** Whose X-Forwarded-For to believe, as Express's 'trust proxy': addresses and subnets. */
+    trustProxy: false | string[];
     corsOrigins: string[];
     keepAliveTimeoutMs: number;
+    /** Whether the document and Swagger UI are served. */
+    docs: boolean;
   };
   database: {
     /** `undefined`: the embedded PostgreSQL in `dataDir`. */
@@ -32,11 +45,13 @@ export interface Config {
   auth: {
     /** SHA-256 digests of the accepted opaque tokens, 32 bytes each. */
     tokenDigests: Buffer[];
-    jwt: { jwksUrl: string; issuer: string; audience: string } | undefined;
+    jwt: { jwksUrl: string; issuer: string; audience: string; scope: string[] } | undefined;
   };
   operations: {
     logLevel: (typeof LOG_LEVELS)[number];
     metrics: boolean;
+    /** A port of their own for metrics and probes; `undefined`: they share the port of the operation. */
+    metricsPort: number | undefined;
     shutdownDelayMs: number;
     shutdownTimeoutMs: number;
   };
@@ -55,141 +70,59 @@ export class ConfigError extends Error {
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** RFC 6750 section 2.1: the characters of a bearer token. */
-const BEARER_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-
-// Every message below states the rule and never repeats the value, which may be a secret.
-
-const text = makeValidator<string>((input) => input);
-
-const oneOf = <T extends string>(...choices: T[]) =>
-  makeValidator<T>((input) => {
-    const choice = choices.find((candidate) => candidate === input);
-    if (choice === undefined) throw new EnvError(`must be one of ${choices.join(', ')}`);
-    return choice;
-  });
-
-const integer = (min: number, max: number) =>
-  makeValidator<number>((input) => {
-    const value = Number(input);
-    if (!/^\d+$/.test(input) || value < min || value > max) {
-      throw new EnvError(`must be a whole number from ${min} to ${max}`);
-    }
-    return value;
-  });
-
-const url = (...protocols: string[]) =>
-  makeValidator<string>((input) => {
-    if (!protocols.some((protocol) => input.startsWith(`${protocol}://`)) || !URL.canParse(input)) {
-      throw new EnvError(`must be a URL that starts with ${protocols.map((p) => `${p}://`).join(' or ')}`);
-    }
-    return input;
-  });
-
-const size = makeValidator<number>((input) => {
-  const value = /^\d+(\.\d+)?\s*(b|kb|mb)?$/i.test(input) ? bytes.parse(input) : null;
-  if (value === null || value < 1024 || value > 64 * 1024 * 1024) {
-    throw new EnvError('must be a size from 1kb to 64mb, such as 100kb or 1mb');
-  }
-  return value;
-});
-
-const list = (input: string) =>
-  input
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '');
-
-const tokenDigests = makeValidator<Buffer[]>((input) => {
-  const entries = list(input);
-  if (entries.length === 0) throw new EnvError('has no token in it');
-  return entries.map((entry, index) => {
-    const position = `entry ${index + 1}`;
-    if (entry.startsWith('sha256:')) {
-      if (!/^sha256:[0-9a-f]{64}$/i.test(entry))
-        throw new EnvError(`${position}: sha256: takes 64 hexadecimal digits`);
-      return Buffer.from(entry.slice('sha256:'.length), 'hex');
-    }
-    if (!BEARER_TOKEN.test(entry)) {
-      throw new EnvError(
-        `${position}: a bearer token has only the characters A-Z a-z 0-9 - . _ ~ + / and ends in any number of =`,
-      );
-    }
-    return createHash('sha256').update(entry).digest();
-  });
-});
-
-const origins = makeValidator<string[]>((input) =>
-  list(input).map((entry, index) => {
-    if (!URL.canParse(entry) || new URL(entry).origin !== entry) {
-      throw new EnvError(
-        `entry ${index + 1} must be an origin, such as https://app.example.com, without a path`,
-      );
-    }
-    return entry;
-  }),
-);
-
-const trustProxy = makeValidator<false | number | string[]>((input) => {
-  if (input === 'off') return false;
-  if (/^\d+$/.test(input) && Number(input) <= 16) return Number(input);
-  const proxies = list(input);
-  const named = ['loopback', 'linklocal', 'uniquelocal'];
-  if (
-    proxies.length === 0 ||
-    !proxies.every((entry) => named.includes(entry) || isIP(entry.split('/')[0] ?? '') !== 0)
-  ) {
-    throw new EnvError(
-      `must be off, a number of proxies up to 16, or a list of addresses, subnets and ${named.join(', ')}`,
-    );
-  }
-  try {
-    proxyAddr.compile(proxies);
-  } catch {
-    throw new EnvError('has a subnet that is none');
-  }
-  return proxies;
-});
-
 /** The variables by name. `.env.example` lists the same, which a test checks. */
 export const VARIABLES = {
-  NODE_ENV: text({ default: 'development' }),
-  HOST: text({ default: '127.0.0.1' }),
+  NODE_ENV: oneOf('production', 'development', 'test')({ default: 'development' }),
+  HOST: host({ default: '127.0.0.1' }),
   PORT: integer(0, 65_535)({ default: 3000 }),
-  BASE_URL: url('http', 'https')({ default: undefined }),
+  BASE_URL: baseUrl({ default: undefined }),
   BODY_LIMIT: size({ default: 1024 * 1024 }),
   TRUST_PROXY: trustProxy({ default: false }),
   CORS_ORIGINS: origins({ default: [] }),
   KEEP_ALIVE_TIMEOUT_MS: integer(1_000, 3_600_000)({ default: 75_000 }),
-  DATABASE_URL: url('postgres', 'postgresql')({ default: undefined }),
+  DOCS: oneOf('on', 'off')({ default: 'on' }),
+  DATABASE_URL: databaseUrl({ default: undefined }),
   DATA_DIR: text({ default: undefined }),
   MIGRATIONS: oneOf('auto', 'off')({ default: 'auto' }),
   DATABASE_POOL_SIZE: integer(2, 1_000)({ default: 4 }),
   DATABASE_TIMEOUT_MS: integer(100, 600_000)({ default: 4_000 }),
   ACCESS_TOKENS: tokenDigests({ default: [] }),
-  JWT_JWKS_URL: url('http', 'https')({ default: undefined }),
+  JWT_JWKS_URL: jwksUrl({ default: undefined }),
   JWT_ISSUER: text({ default: undefined }),
   JWT_AUDIENCE: text({ default: undefined }),
+  JWT_SCOPE: scope({ default: [] }),
   LOG_LEVEL: oneOf(...LOG_LEVELS)({ default: 'info' }),
   METRICS: oneOf('on', 'off')({ default: 'off' }),
+  METRICS_PORT: integer(0, 65_535)({ default: undefined }),
   SHUTDOWN_DELAY_MS: integer(0, 600_000)({ default: 0 }),
   SHUTDOWN_TIMEOUT_MS: integer(0, 600_000)({ default: 10_000 }),
 };
 
 const JWT_VARIABLES = ['JWT_JWKS_URL', 'JWT_ISSUER', 'JWT_AUDIENCE'] as const;
 
-/** Adds the variables of the file `.env`, where it exists, to those of the process, which go first. */
-export function readEnvFile(): void {
-  if (existsSync('.env')) process.loadEnvFile('.env');
+/**
+ * The configuration of this process: its environment, and for what that does not set the file `.env`.
+ *
+ * @throws {ConfigError} with every fault of both at once.
+ */
+export function loadConfigOfProcess(): Config {
+  const { variables, faults } = readEnvFile('.env');
+  for (const [name, value] of variables) process.env[name] ??= value;
+  return loadConfig(process.env, faults);
 }
 
 /**
- * @param environment the variables by name; an empty value counts as unset, as Docker Compose passes it.
- * @throws {ConfigError} with every fault of the environment at once.
+ * @param environment the variables by name. White space around a value is dropped: a secret that was written to a file
+ *   often ends in a line end. An empty value counts as unset, since Docker Compose passes unset variables so.
+ * @param faults what is known to be wrong already.
+ * @throws {ConfigError} with every fault at once.
  */
-export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const faults: string[] = [];
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []): Config {
+  const given = Object.fromEntries(
+    Object.keys(VARIABLES)
+      .map((name) => [name, environment[name]?.trim() ?? ''] as const)
+      .filter(([, value]) => value !== ''),
+  );
   const report = ({ errors }: { errors: Partial<Record<string, Error>> }) => {
     for (const [name, error] of Object.entries(errors)) faults.push(`${name} ${error?.message ?? ''}`);
   };
@@ -202,6 +135,16 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   if (!hasNoJwt) {
     for (const name of jwtMissing)
       faults.push(`${name} is missing: JWT checking takes ${JWT_VARIABLES.join(', ')} together`);
+  } else if (isGiven('JWT_SCOPE')) {
+    faults.push(`JWT_SCOPE has no effect without ${JWT_VARIABLES.join(', ')}`);
+  }
+  if (production && env.JWT_JWKS_URL !== undefined && isInsecure(env.JWT_JWKS_URL)) {
+    faults.push(
+      'JWT_JWKS_URL must start with https:// in production, unless it leads to this machine: whoever can change the keys on their way can make tokens',
+    );
+  }
+  if (env.METRICS_PORT !== undefined && env.METRICS_PORT !== 0 && env.METRICS_PORT === env.PORT) {
+    faults.push('METRICS_PORT must differ from PORT');
   }
   if (production && hasNoJwt && !isGiven('ACCESS_TOKENS')) {
     faults.push(
@@ -220,11 +163,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     http: {
       host: env.HOST,
       port: env.PORT,
-      baseUrl: env.BASE_URL?.replace(/\/$/, ''),
+      baseUrl: env.BASE_URL,
       bodyLimit: env.BODY_LIMIT,
       trustProxy: env.TRUST_PROXY,
       corsOrigins: env.CORS_ORIGINS,
       keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,
+      docs: env.DOCS === 'on',
     },
     database: {
       url: env.DATABASE_URL,
@@ -241,11 +185,13 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
             jwksUrl: env.JWT_JWKS_URL as string,
             issuer: env.JWT_ISSUER as string,
             audience: env.JWT_AUDIENCE as string,
+            scope: env.JWT_SCOPE,
           },
     },
     operations: {
       logLevel: env.LOG_LEVEL,
       metrics: env.METRICS === 'on',
+      metricsPort: env.METRICS_PORT,
       shutdownDelayMs: env.SHUTDOWN_DELAY_MS,
       shutdownTimeoutMs: env.SHUTDOWN_TIMEOUT_MS,
     },

@@ -1,10 +1,9 @@
-import { loadConfig, readEnvFile } from '../config/config.js';
+import { loadConfigOfProcess } from '../config/config.js';
 import { createLogger } from '../logging/logging.js';
 import { createDataSource, useEmbedded } from './data-source.js';
 import { openEmbeddedPostgres } from './embedded/embedded-postgres.js';
 
-readEnvFile();
-const config = loadConfig();
+const config = loadConfigOfProcess();
 
 /** The database that the environment names, not connected yet: for the commands, TypeORM's own among them. */
 export const dataSource = createDataSource(config.database, () => undefined);
