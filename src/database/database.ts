@@ -47,7 +47,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   #embedded: EmbeddedPostgres | undefined;
   #usable = false;
   #stopping = false;
-  /** When the latest statement failed, in milliseconds since 1970, unless one succeeded after it. */
+  /** When the latest statement failed, in milliseconds of performance.now(), unless one succeeded after it. */
   #failedAt = -Infinity;
   #look: Promise<boolean> | undefined;
   /** Whether statements that have a name go out as prepared statements. */
@@ -81,7 +81,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    * locked or not there yet; only the creates themselves find a full disk.
    */
   async isReady(): Promise<boolean> {
-    if (Date.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
+    if (performance.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
     // However many ask at once, they get one connection of the pool between them.
     this.#look ??= this.#lookAtTable().finally(() => (this.#look = undefined));
     return this.#look;
@@ -91,7 +91,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     try {
       await this.#run(
         { text: 'SELECT 1 FROM plants WHERE id = 0', values: [] },
-        Date.now() + READY_TIMEOUT_MS,
+        performance.now() + READY_TIMEOUT_MS,
       );
       return true;
     } catch {
@@ -102,7 +102,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   /**
    * @param statement a prepared one is parsed and planned once for each session. Where sessions do not keep it, as behind a
    *   pooler that hands them on from transaction to transaction, none is prepared from then on.
-   * @param deadline when the statement is given up, in milliseconds since 1970.
+   * @param deadline when the statement is given up, in milliseconds of performance.now().
    * @returns the rows.
    * @throws {StoreUnavailableError} where the database cannot be reached, fails, or does not answer in time. The
    *   statement may have taken effect all the same.
@@ -114,7 +114,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       this.#failedAt = -Infinity;
       return rows;
     } catch (error) {
-      if (error instanceof StoreUnavailableError) this.#failedAt = Date.now();
+      if (error instanceof StoreUnavailableError) this.#failedAt = performance.now();
       throw error;
     }
   }
@@ -135,7 +135,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         }
         if (isValueError(error))
           throw new ValuesRefusedError('The store refused the values', { cause: error });
-        const isLate = error instanceof StoreUnavailableError || Date.now() >= deadline;
+        const isLate = error instanceof StoreUnavailableError || performance.now() >= deadline;
         if (isLate || attempt === MAX_ATTEMPTS || !isRetryable(error)) {
           this.logger.error({ err: error, attempt }, 'A statement failed');
           if (error instanceof StoreUnavailableError) throw error;
@@ -156,7 +156,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         outcome.isLate = true;
         reject(new StoreUnavailableError('The store did not answer in time'));
         if (client !== undefined) outcome.abandoned = abandonStatement(client);
-      }, deadline - Date.now());
+      }, deadline - performance.now());
     });
     const work = (async () => {
       try {

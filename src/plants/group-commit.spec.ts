@@ -239,6 +239,30 @@ describe('the waiting line', () => {
     expect(await later).toBe('created');
   });
 
+  test('takes a plant that is larger than all that may wait, if nothing waits', async () => {
+    const driven = handDriven({ waitingCharacters: 12 });
+    const name = 'x'.repeat(100);
+    const taken = [1, 2].map((id) => driven.commits.create(plant(id, name)));
+    await expect(driven.commits.create(plant(3, 'y'))).rejects.toThrow(StoreUnavailableError);
+    await answerAll(driven);
+    expect(await Promise.all(taken)).toEqual(['created', 'created']);
+  });
+
+  test('is not moved by the wall clock', async () => {
+    const driven = handDriven();
+    void driven.commits.create(plant(1));
+    jest.setSystemTime(Date.now() - 3_600_000);
+    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailableError);
+    jest.setSystemTime(Date.now() + 7_200_000);
+    driven.commits.create(plant(3)).catch(() => undefined);
+    expect(driven.commits.waiting).toBe(2);
+    jest.setSystemTime(Date.now() - 7_200_000);
+    jest.advanceTimersByTime(LIMITS.timeoutMs / 2);
+    await second;
+    expect(driven.commits.waiting).toBe(0);
+    await answerAll(driven);
+  });
+
   test('lets nobody wait beyond half of the time limit, and sends no create that was answered so', async () => {
     const driven = handDriven();
     const first = driven.commits.create(plant(1));
@@ -260,7 +284,7 @@ describe('the waiting line', () => {
 
   test('gives a statement the deadline of the create that has waited longest', async () => {
     const driven = handDriven();
-    const begun = Date.now();
+    const begun = performance.now();
     for (const id of [1, 2, 3]) {
       void driven.commits.create(plant(id));
       jest.advanceTimersByTime(100);

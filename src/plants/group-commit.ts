@@ -21,7 +21,7 @@ export interface WrittenRow {
  *
  * @param plants with different ids, in ascending order: two batches that insert the same ids in different orders would
  *   wait for each other.
- * @param deadline when to give up, in milliseconds since 1970.
+ * @param deadline when to give up, in milliseconds of performance.now().
  * @returns what became of each, in the same order.
  * @throws {ValuesRefusedError} where the database refuses one of them, and so stored none.
  * @throws {StoreUnavailableError} where it is not known whether they are stored.
@@ -44,7 +44,7 @@ export interface GroupCommitLimits {
 interface Waiting {
   plant: StoredPlant;
   characters: number;
-  /** When it must be on its way, and when it must be answered, in milliseconds since 1970. */
+  /** When it must be on its way, and when it must be answered, in milliseconds of performance.now(). */
   sendBy: number;
   deadline: number;
   resolve: (result: CreateResult) => void;
@@ -80,11 +80,15 @@ export class GroupCommit {
   create(plant: StoredPlant): Promise<CreateResult> {
     const { waitingCreates, waitingCharacters, timeoutMs } = this.limits;
     const characters = plant.name.length + (plant.tag?.length ?? 0);
-    if (this.#waiting.length >= waitingCreates || this.#waitingCharacters + characters > waitingCharacters) {
+    // A plant that is larger than everything that may wait is still taken when nothing waits.
+    const isFull =
+      this.#waiting.length > 0 &&
+      (this.#waiting.length >= waitingCreates || this.#waitingCharacters + characters > waitingCharacters);
+    if (isFull) {
       return Promise.reject(new StoreUnavailableError('The store has more to do than it can'));
     }
     return new Promise((resolve, reject) => {
-      const now = Date.now();
+      const now = performance.now();
       // Half of the time is for the statement. Were the longest waiting sent with next to none left, a store with more to
       // do than it can would be busy with statements that are given up, and finish none.
       const sendBy = now + timeoutMs / 2;
@@ -157,7 +161,7 @@ export class GroupCommit {
 
   /** Refuses the creates that did not get their turn in time. */
   #expire(): void {
-    const now = Date.now();
+    const now = performance.now();
     let expired = 0;
     while ((this.#waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
     if (expired === 0) return;
@@ -176,7 +180,7 @@ export class GroupCommit {
         this.#expire();
         this.#watchExpiry();
       },
-      Math.max(1, head.sendBy - Date.now()),
+      Math.max(1, Math.ceil(head.sendBy - performance.now())),
     ).unref();
   }
 }
