@@ -1,3 +1,4 @@
+import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import createExpress from 'express';
@@ -5,17 +6,19 @@ import type { Logger } from 'pino';
 import { AppModule } from './app.module.js';
 import type { Config } from './config/config.js';
 import { allowedMethods } from './http/allowed-methods.js';
-import { ErrorFilter } from './http/error.filter.js';
+import { FailureFilter } from './http/failure.filter.js';
 import { deferContinue } from './connection/expectation.js';
 import { FastExpressAdapter } from './http/fast-express.adapter.js';
 import { answerParserErrors } from './connection/parser-errors.js';
 import { lingerAtClose } from './connection/lingering-close.js';
+import { refuseBy } from './connection/refuse.js';
 import { refuseMalformedHeads } from './connection/request-head.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
-import { LOGGER, NestLogger } from './logging/logging.js';
+import { Operations } from './openapi/operations.js';
+import { NestLogger } from './logging/logging.js';
 import { METRICS, type Metrics } from './operations/metrics.js';
-import { requestLog } from './operations/request-log.js';
+import { refusalLog, requestLog } from './operations/request-log.js';
 
 /** Longest time for the headers of a request, and for all of it, to arrive. Idle connections are not bound by these. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -25,9 +28,14 @@ const TIMEOUT_CHECK_MS = 1_000;
 /**
  * The whole service, not listening yet: what `main.ts` runs and what the tests test.
  *
+ * @param root the module to run, if it is more than the service's own.
  * @returns the application; its {@link Database} starts when it is initialised or listens.
  */
-export async function createApp(config: Config, logger: Logger): Promise<NestExpressApplication> {
+export async function createApp(
+  config: Config,
+  logger: Logger,
+  root: DynamicModule = AppModule.forRoot(config, logger),
+): Promise<NestExpressApplication> {
   const express = createExpress();
   // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths. Express looks at these two
   // when the first route or middleware is added, which the adapter does.
@@ -45,7 +53,7 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
     // Checked in connection/request-head.ts, where the answer has the Error body.
     requireHostHeader: false,
   });
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(config, logger), adapter, {
+  const app = await NestFactory.create<NestExpressApplication>(root, adapter, {
     logger: new NestLogger(logger),
     abortOnError: false,
     // The body is read by json-body/json-body.ts, after the guard and without loss.
@@ -53,30 +61,31 @@ export async function createApp(config: Config, logger: Logger): Promise<NestExp
   });
   const metrics = app.get<Metrics>(METRICS);
 
-  app.use(requestLog(app.get<Logger>(LOGGER), metrics));
+  const document = buildDocument(app, config.http.baseUrl);
+  const operations = new Operations(document);
+
+  app.use(requestLog(logger, metrics));
   if (config.http.corsOrigins.length > 0) {
     app.enableCors({
       origin: config.http.corsOrigins,
-      methods: ['POST'],
+      methods: operations.methods,
       allowedHeaders: ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
       exposedHeaders: ['X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
       maxAge: 600,
     });
   }
   app.use(allowedMethods(express));
-
-  const document = buildDocument(app, config.http.baseUrl);
-  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
-  );
-  app.useGlobalFilters(new ErrorFilter(new Set(operations), logger));
+  app.useGlobalFilters(new FailureFilter(operations, logger));
   serveDocs(express, document);
 
   const server = app.getHttpServer();
-  const observeRefusal = (status: number) => metrics.observeRequest('other', 'unmatched', status, 0);
+  const refuse = refuseBy(
+    ({ method, url }, error) => operations.statusOf(method, url, error),
+    refusalLog(logger, metrics),
+  );
   lingerAtClose(server);
-  deferContinue(server);
-  refuseMalformedHeads(server, observeRefusal);
-  answerParserErrors(server, observeRefusal);
+  deferContinue(server, refuse);
+  refuseMalformedHeads(server, refuse);
+  answerParserErrors(server, refuse);
   return app;
 }

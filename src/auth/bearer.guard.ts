@@ -1,14 +1,10 @@
 import { hash } from 'node:crypto';
-import {
-  BadRequestException,
-  Injectable,
-  UnauthorizedException,
-  type ExecutionContext,
-} from '@nestjs/common';
+import { Injectable, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { AuthGuard } from '@nestjs/passport';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
+import { Failure } from '../errors/failure.js';
 import { REALM } from './bearer.strategy.js';
 import type { Principal } from './principal.js';
 import { IS_PUBLIC } from './public.decorator.js';
@@ -34,7 +30,7 @@ export class BearerGuard extends AuthGuard('bearer') {
   override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (this.reflector.get<boolean | undefined>(IS_PUBLIC, context.getHandler()) === true) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    const header = onlyAuthorization(request, context.switchToHttp().getResponse<Response>());
+    const header = onlyAuthorization(request);
     if (header === undefined) return super.canActivate(context) as Promise<boolean>;
 
     const digest = hash('sha256', header, 'base64');
@@ -71,12 +67,10 @@ export class BearerGuard extends AuthGuard('bearer') {
     const hasToken = /^bearer[ \t]/i.test(authorization);
     const refused =
       typeof challenge === 'string' ? challenge : challengeFor(hasToken ? 'invalid_token' : undefined);
-    context.switchToHttp().getResponse<Response>().setHeader('WWW-Authenticate', refused);
-    throw new UnauthorizedException(
-      refused.includes('error=')
-        ? 'The bearer token is not valid, or no longer'
-        : 'A bearer token is needed, in the Authorization header',
-    );
+    const message = refused.includes('error=')
+      ? 'The bearer token is not valid, or no longer'
+      : 'A bearer token is needed, in the Authorization header';
+    throw new Failure(401, message, { headers: { 'WWW-Authenticate': refused } });
   }
 }
 
@@ -86,15 +80,15 @@ function challengeFor(error?: string): string {
 }
 
 /** Node keeps the first of several Authorization headers; a gateway might have read another, so none is believed. */
-function onlyAuthorization(request: Request, response: Response): string | undefined {
+function onlyAuthorization(request: Request): string | undefined {
   let found = 0;
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     const name = request.rawHeaders[index] as string;
     if (name.length === 13 && name.toLowerCase() === 'authorization') found++;
   }
   if (found > 1) {
-    response.setHeader('WWW-Authenticate', challengeFor('invalid_request'));
-    throw new BadRequestException('Authorization must be sent once');
+    const headers = { 'WWW-Authenticate': challengeFor('invalid_request') };
+    throw new Failure(400, 'Authorization must be sent once', { headers });
   }
   return request.headers.authorization;
 }

@@ -1,9 +1,9 @@
-import { Inject, Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { JwtVerifier, KeysUnavailableError } from './jwt-verifier.js';
+import { JwtVerifier } from './jwt-verifier.js';
 import { OpaqueTokens } from './opaque-tokens.js';
 import type { Logger } from 'pino';
 import { LOGGER } from '../logging/logging.js';
@@ -32,11 +32,6 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
 
   async validate(token: string): Promise<Principal | false> {
     if (this.#opaque.accept(token)) return {};
-    try {
-      return (await this.#jwt?.verify(token)) ?? false;
-    } catch (error) {
-      if (!(error instanceof KeysUnavailableError)) throw error;
-      throw new ServiceUnavailableException(error.message, { cause: error.cause });
-    }
+    return (await this.#jwt?.verify(token)) ?? false;
   }
 }

@@ -7,6 +7,7 @@ import {
   type JWTVerifyGetKey,
 } from 'jose';
 import type { Config } from '../config/config.js';
+import { Failure } from '../errors/failure.js';
 import type { Principal } from './principal.js';
 
 /** RFC 8725 section 3.1: only these, all asymmetric; with a shared secret each service could mint tokens. */
@@ -20,11 +21,6 @@ const JWKS_COOLDOWN_MS = 1_000;
 const JWKS_TIMEOUT_MS = 2_000;
 /** After a fetch that failed, none is tried for this time: callers don't wait for a dead issuer one after the other. */
 const JWKS_RETRY_MS = 3_000;
-
-/** The keys to check a token with cannot be had, so nothing can be said about the token. */
-export class KeysUnavailableError extends Error {
-  override name = 'KeysUnavailableError' as const;
-}
 
 /** Checks signed JWTs (RFC 7519) against the keys that the issuer publishes (RFC 7517). */
 export class JwtVerifier {
@@ -60,7 +56,7 @@ export class JwtVerifier {
         const known = remote.jwks();
         const key = known && (await createLocalJWKSet(known)(header, token).catch(() => undefined));
         if (key !== undefined) return key;
-        throw new KeysUnavailableError('The keys of the token issuer cannot be fetched', { cause: error });
+        throw new Failure(503, 'The keys of the token issuer cannot be fetched', { cause: error });
       }
     };
   }
@@ -68,7 +64,7 @@ export class JwtVerifier {
   /**
    * @returns who the token stands for, or `undefined` where it is refused: not a JWT, another algorithm, no key of the
    *   issuer's, a wrong signature, issuer or audience, no expiry, expired, or not valid yet.
-   * @throws {KeysUnavailableError} where that cannot be told.
+   * @throws {Failure} 503 if the keys cannot be had, so nothing can be said about the token.
    */
   async verify(token: string): Promise<Principal | undefined> {
     try {

@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { HttpStatus } from '@nestjs/common';
-import { ignoreWhatFollows } from './lingering-close.js';
-import { sendError } from '../errors/send-error.js';
+import { Failure } from '../errors/failure.js';
+import type { Refuse } from './refuse.js';
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
@@ -9,20 +8,14 @@ const waiting = new WeakMap<IncomingMessage, ServerResponse>();
  * `Expect: 100-continue` (RFC 9110 section 10.1.1) is answered when the body is about to be read and not before, so
  * that a client whose request is refused by its header never sends the body.
  */
-export function deferContinue(server: Server): void {
+export function deferContinue(server: Server, refuse: Refuse): void {
   server.on('checkContinue', (request, response) => {
     waiting.set(request, response);
     server.emit('request', request, response);
   });
   server.on('checkExpectation', (request, response) => {
-    ignoreWhatFollows(request.socket);
-    response.setHeader('Connection', 'close');
-    sendError(
-      response,
-      HttpStatus.EXPECTATION_FAILED,
-      417,
-      'The only expectation that can be met is 100-continue',
-    );
+    const failure = new Failure(417, 'The only expectation that can be met is 100-continue');
+    refuse(failure, { socket: request.socket, response });
   });
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
-import { HttpStatus } from '@nestjs/common';
-import { ignoreWhatFollows, isIgnored } from './lingering-close.js';
-import { sendError } from '../errors/send-error.js';
+import { Failure } from '../errors/failure.js';
+import { isIgnored } from './lingering-close.js';
+import type { Refuse } from './refuse.js';
 
 /**
  * RFC 9110 section 7.2: a host with or without a port, or nothing. The marks that RFC 3986 allows in a name too are in no
@@ -13,24 +13,16 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/i;
 
 /**
  * Refuses, before Express sees it, what Node's HTTP parser lets pass though another reader of the same bytes (a gateway)
- * might see another request, or none. The connection ends with the answer.
- *
- * @param onRefusal called with the status of each answer.
+ * might see another request, or none.
  */
-export function refuseMalformedHeads(server: Server, onRefusal: (status: number) => void): void {
+export function refuseMalformedHeads(server: Server, refuse: Refuse): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle).on('request', (request: IncomingMessage, response) => {
     if (isIgnored(request.socket)) return;
     if (request.url?.startsWith('/') === false) toOriginForm(request);
     const fault = faultOf(request);
-    if (fault === undefined) {
-      handle.call(server, request, response);
-      return;
-    }
-    ignoreWhatFollows(request.socket);
-    onRefusal(HttpStatus.BAD_REQUEST);
-    response.setHeader('Connection', 'close');
-    sendError(response, HttpStatus.BAD_REQUEST, 400, fault);
+    if (fault === undefined) handle.call(server, request, response);
+    else refuse(new Failure(400, fault), { socket: request.socket, response });
   });
 }
 

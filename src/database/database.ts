@@ -14,8 +14,8 @@ import {
   isValueError,
   isRetryable,
   maySucceedLater,
-  StoreUnavailableError,
-  ValuesRefusedError,
+  StoreUnavailable,
+  ValuesRefused,
 } from './errors.js';
 import { migrate } from './migrate.js';
 
@@ -104,9 +104,9 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    *   pooler that hands them on from transaction to transaction, none is prepared from then on.
    * @param deadline when the statement is given up, in milliseconds of performance.now().
    * @returns the rows.
-   * @throws {StoreUnavailableError} where the database cannot be reached, fails, or does not answer in time. The
+   * @throws {StoreUnavailable} where the database cannot be reached, fails, or does not answer in time. The
    *   statement may have taken effect all the same.
-   * @throws {ValuesRefusedError} where it refuses the parameters.
+   * @throws {ValuesRefused} where it refuses the parameters.
    */
   async query<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     try {
@@ -114,14 +114,14 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
       this.#failedAt = -Infinity;
       return rows;
     } catch (error) {
-      if (error instanceof StoreUnavailableError) this.#failedAt = performance.now();
+      if (error instanceof StoreUnavailable) this.#failedAt = performance.now();
       throw error;
     }
   }
 
   async #run<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
-      if (!this.#usable) throw new StoreUnavailableError('The store is not there yet, or no longer');
+      if (!this.#usable) throw new StoreUnavailable('The store is not there yet, or no longer');
       const isPrepared = this.#prepares && statement.name !== undefined;
       try {
         const { text, values } = statement;
@@ -133,13 +133,12 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
           this.#prepares = false;
           continue;
         }
-        if (isValueError(error))
-          throw new ValuesRefusedError('The store refused the values', { cause: error });
-        const isLate = error instanceof StoreUnavailableError || performance.now() >= deadline;
+        if (isValueError(error)) throw new ValuesRefused(error);
+        const isLate = error instanceof StoreUnavailable || performance.now() >= deadline;
         if (isLate || attempt === MAX_ATTEMPTS || !isRetryable(error)) {
           this.logger.error({ err: error, attempt }, 'A statement failed');
-          if (error instanceof StoreUnavailableError) throw error;
-          throw new StoreUnavailableError('The store cannot be reached', { cause: error });
+          if (error instanceof StoreUnavailable) throw error;
+          throw new StoreUnavailable('The store cannot be reached', { cause: error });
         }
         await delay(Math.random() * 10 * attempt);
       }
@@ -154,7 +153,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     const limit = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         outcome.isLate = true;
-        reject(new StoreUnavailableError('The store did not answer in time'));
+        reject(new StoreUnavailable('The store did not answer in time'));
         if (client !== undefined) outcome.abandoned = abandonStatement(client);
       }, deadline - performance.now());
     });

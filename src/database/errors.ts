@@ -1,13 +1,23 @@
 import { QueryFailedError } from 'typeorm';
+import { Failure } from '../errors/failure.js';
 
-/** The store cannot be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe. */
-export class StoreUnavailableError extends Error {
-  override name = 'StoreUnavailableError' as const;
+/**
+ * The store cannot be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe.
+ * It is logged where it is found out, once for all the requests that it fails.
+ */
+export class StoreUnavailable extends Failure {
+  /** @param message the first half of a sentence. */
+  constructor(message: string, options?: { cause: unknown }) {
+    super(503, `${message}; the same request may be sent again`, options);
+  }
 }
 
-/** The database refused the values of a statement. Its `cause` is the driver's error. */
-export class ValuesRefusedError extends Error {
-  override name = 'ValuesRefusedError' as const;
+/** The database refused the values of a statement. It is logged for whoever has to find out why. */
+export class ValuesRefused extends Failure {
+  /** @param cause the driver's error. */
+  constructor(cause: unknown) {
+    super(422, 'The store cannot hold these values', { cause, log: 'warn' });
+  }
 }
 
 /**

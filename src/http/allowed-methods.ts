@@ -1,49 +1,55 @@
-import { HttpStatus } from '@nestjs/common';
 import type { Express, NextFunction, Request, Response } from 'express';
 import { abandonBody } from '../connection/abandoned-body.js';
-import { sendError } from '../errors/send-error.js';
+import { Failure } from '../errors/failure.js';
+import { sendFailure } from '../errors/send-failure.js';
+import { layersOf, type Layer } from './route-layers.js';
 
 /**
  * RFC 9110 sections 9.3.7 and 15.5.6 for every path that has a route: OPTIONS is answered with the methods of the path
  * in `Allow`, any other method that the path does not have with 405 and the same.
  */
 export function allowedMethods(app: Express) {
-  let methods: Map<string, Set<string>> | undefined;
+  let methodsOf: ((path: string) => ReadonlySet<string>) | undefined;
 
   return (request: Request, response: Response, next: NextFunction): void => {
-    methods ??= methodsOfRoutes(app);
-    const allowed = methods.get(request.path);
-    if (allowed === undefined || allowed.has(request.method)) {
+    methodsOf ??= methodsByPath(layersOf(app).filter(({ route }) => route !== undefined));
+    const { method, path } = request;
+    const allowed = methodsOf(path);
+    if (allowed.size === 0 || allowed.has(method)) {
       next();
       return;
     }
-    response.setHeader('Allow', [...allowed, 'OPTIONS'].join(', '));
-    if (request.method === 'OPTIONS') {
-      response.writeHead(HttpStatus.NO_CONTENT).end();
+    const Allow = [...allowed, 'OPTIONS'].join(', ');
+    if (method === 'OPTIONS') {
+      response.writeHead(204, { Allow }).end();
       return;
     }
-    response.locals.error = HttpStatus.METHOD_NOT_ALLOWED;
     abandonBody(request);
-    sendError(
-      response,
-      HttpStatus.METHOD_NOT_ALLOWED,
-      405,
-      `The methods of this path are ${[...allowed].join(', ')}`,
-    );
+    const message = `The methods of this path are ${[...allowed].join(', ')}`;
+    sendFailure(response, new Failure(405, message, { headers: { Allow } }));
   };
 }
 
-/** The routes are all literal paths, and matched as they are written (`case sensitive` and `strict routing`). */
-function methodsOfRoutes(app: Express): Map<string, Set<string>> {
-  const methods = new Map<string, Set<string>>();
-  for (const { route } of app.router.stack) {
-    if (route === undefined) continue;
-    const own = methods.get(route.path) ?? new Set();
-    for (const { method } of route.stack) {
-      own.add(method.toUpperCase());
-      if (method === 'get') own.add('HEAD');
-    }
-    methods.set(route.path, own);
+/** The set for a path that a route spells out is kept; that of any other path is found among the routes with parameters. */
+function methodsByPath(layers: Layer[]): (path: string) => ReadonlySet<string> {
+  const methodsAt = (path: string) =>
+    new Set(layers.filter((layer) => matches(layer, path)).flatMap(methodsOf));
+  const paths = layers.flatMap(({ route }) => (typeof route?.path === 'string' ? [route.path] : []));
+  const known = new Map(paths.map((path) => [path, methodsAt(path)]));
+  return (path) => known.get(path) ?? methodsAt(path);
+}
+
+function methodsOf({ route }: Layer): string[] {
+  return Object.keys(route?.methods ?? {}).flatMap((method) =>
+    method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
+  );
+}
+
+function matches(layer: Layer, path: string): boolean {
+  try {
+    return layer.match(path) !== false;
+  } catch {
+    // A parameter that is no valid percent-encoding: the router finds the same and refuses the request.
+    return false;
   }
-  return methods;
 }

@@ -1,25 +1,19 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
-import type { Express, NextFunction, Request, Response } from 'express';
-
-/** What Express's router has for each middleware and each route, and does not declare. */
-interface Layer {
-  /** Whether it is a middleware for every path. */
-  slash: boolean;
-  route?: { path: unknown; methods: Record<string, boolean>; _handlesMethod(method: string): boolean };
-  match(path: string): unknown;
-  handleRequest(request: Request, response: Response, next: NextFunction): void;
-  handleError(error: unknown, request: Request, response: Response, next: NextFunction): void;
-}
+import type { Express, Request, Response } from 'express';
+import { layersOf, type Layer } from './route-layers.js';
 
 type Chains = Map<string, Map<string, Layer[]>>;
 
-/** Of such a path the router matches nothing but itself. */
+/** A path that matches nothing but itself. */
 const LITERAL_PATH = /^\/[\w/.-]*$/;
 
+/** Express's router tells its subscribers of each layer, and of the route that was matched. */
+const routerTracing = tracingChannel('express.router.request');
+
 /**
- * Express, with a short way for requests whose target is the path of a route as it is written: the layers that its
- * router would find for them, by a walk through all of its layers at each request, are looked for once. They run as the
- * router runs them. Every other request takes Express's own way.
+ * A fast path: the layers that match a literal route are computed once and cached, and run as the router runs them.
+ * Every other request uses Express's router, and so does each one that somebody traces.
  *
  * @param app an Express application with `case sensitive routing` and `strict routing`, that is complete when the first
  *   request comes, and whose last layers answer whatever is left over, as Nest's do.
@@ -28,9 +22,9 @@ export function routeLiteralPaths(app: Express): RequestListener {
   let chains: Chains | undefined;
 
   return (incoming, outgoing) => {
-    chains ??= chainsOf(app.router.stack as unknown as Layer[]);
+    chains ??= chainsOf(layersOf(app));
     const chain = chains.get(incoming.url as string)?.get(incoming.method as string);
-    if (chain === undefined) {
+    if (chain === undefined || routerTracing.hasSubscribers) {
       app(incoming, outgoing);
       return;
     }

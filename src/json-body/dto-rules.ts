@@ -2,10 +2,15 @@ import { ValidateBy, ValidateIf } from 'class-validator';
 
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
+export const INT64_RULE = `an integer from ${INT64_MIN} to ${INT64_MAX}`;
+
+export function isInt64(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
+}
 
 export const IS_STORABLE_TEXT = 'isStorableText';
 
-/** Words for the type of a JSON value as the exact parser gives it; the value itself is never repeated to anybody. */
+/** Words for the type of a JSON value as the exact parser reads it. The value itself is repeated to nobody. */
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
@@ -21,17 +26,17 @@ export function nameOfType(value: unknown): string {
   }
 }
 
-/** OpenAPI `format: int64`: an integer of 64 bits with a sign, which the exact parser gives as a bigint. */
+/** OpenAPI `format: int64`: a signed 64-bit integer, which the exact parser reads as a bigint. */
 export const IsInt64 = () =>
   ValidateBy({
     name: 'isInt64',
     validator: {
-      validate: (value: unknown) => typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX,
+      validate: isInt64,
       defaultMessage: (rule) => {
         const value: unknown = rule?.value;
         const came =
           typeof value === 'bigint' || typeof value === 'number' ? 'another number' : nameOfType(value);
-        return `${rule?.property} must be an integer from ${INT64_MIN} to ${INT64_MAX}, not ${came}`;
+        return `${rule?.property} must be ${INT64_RULE}, not ${came}`;
       },
     },
   });

@@ -1,17 +1,11 @@
-import {
-  BadRequestException,
-  Injectable,
-  UnprocessableEntityException,
-  ValidationPipe,
-  type ArgumentMetadata,
-  type Type,
-} from '@nestjs/common';
+import { Injectable, ValidationPipe, type ArgumentMetadata, type Type } from '@nestjs/common';
 import {
   getMetadataStorage,
   ValidationTypes,
   type MetadataStorage,
   type ValidationError,
 } from 'class-validator';
+import { Failure } from '../errors/failure.js';
 import { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
@@ -33,8 +27,8 @@ export function memberNames(metatype: unknown): string[] {
  * directly; only a body that one of them refuses goes through class-validator itself, which words the message.
  * Members that the DTO does not declare are ignored.
  *
- * @throws {UnprocessableEntityException} naming every member that is missing, of a wrong type or out of range.
- * @throws {BadRequestException} where the only fault is text that cannot be stored.
+ * @throws {Failure} 422 naming every member that is missing, of a wrong type or out of range; 400 if the only fault is
+ *   text that cannot be stored.
  */
 @Injectable()
 export class DtoValidationPipe extends ValidationPipe {
@@ -44,7 +38,7 @@ export class DtoValidationPipe extends ValidationPipe {
 
   override async transform(body: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     if (!(body instanceof ExactObject)) {
-      throw new UnprocessableEntityException(`The body must be a JSON object, not ${nameOfType(body)}`);
+      throw new Failure(422, `The body must be a JSON object, not ${nameOfType(body)}`);
     }
     const { members, accepts } = compile(metadata.metatype);
     const dto = new (metadata.metatype as Type<Record<string, unknown>>)();
@@ -108,13 +102,12 @@ function looksInside(rule: Rule): boolean {
   return rule.each || rule.type === ValidationTypes.NESTED_VALIDATION;
 }
 
-function describeFaults(errors: ValidationError[]): BadRequestException | UnprocessableEntityException {
+function describeFaults(errors: ValidationError[]): Failure {
   const faults = errors.flatMap(({ property, value, constraints }) =>
     value === undefined ? [`${property} is required`] : Object.values(constraints ?? {}),
   );
   const onlyText = errors.every(({ constraints }) =>
     Object.keys(constraints ?? {}).every((rule) => rule === IS_STORABLE_TEXT),
   );
-  const message = faults.join('; ');
-  return onlyText ? new BadRequestException(message) : new UnprocessableEntityException(message);
+  return new Failure(onlyText ? 400 : 422, faults.join('; '));
 }

@@ -1,5 +1,4 @@
 import {
-  BadRequestException,
   createParamDecorator,
   Inject,
   Injectable,
@@ -11,6 +10,7 @@ import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { MalformedJsonError, parseExactJson } from './exact-json.js';
 import { DtoValidationPipe, memberNames } from './dto-validation.pipe.js';
+import { Failure } from '../errors/failure.js';
 import { continueReading } from '../connection/expectation.js';
 import { readJsonText } from './request-body.js';
 
@@ -25,10 +25,10 @@ export class JsonBodyPipe implements PipeTransform<Request> {
       return parseExactJson(text);
     } catch (error) {
       if (!(error instanceof MalformedJsonError)) throw error;
-      if (error.member === undefined) throw new BadRequestException(error.message);
+      if (error.member === undefined) throw new Failure(400, error.message);
       // Only a name that the contract gives is repeated: any other is the client's own text.
       const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
-      throw new BadRequestException(`${name} ${error.message}`);
+      throw new Failure(400, `${name} ${error.message}`);
     }
   }
 }

@@ -2,17 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type CompressCallback } from 'node:zlib';
-import {
-  BadRequestException,
-  HttpException,
-  PayloadTooLargeException,
-  UnsupportedMediaTypeException,
-} from '@nestjs/common';
-
-/** The connection ended before the body did: there is nobody to answer. */
-export class RequestAbortedError extends Error {
-  override name = 'RequestAbortedError' as const;
-}
+import { Failure, RequestAborted } from '../errors/failure.js';
 
 type Decode = (
   coded: Buffer,
@@ -28,8 +18,7 @@ const CONTENT_CODINGS = new Map<string, Decode>([
   ['br', brotliDecompress],
 ]);
 
-/** For a 415 response (RFC 9110 section 15.5.16). */
-export const ACCEPT_ENCODING = 'gzip, deflate, br';
+const ACCEPT_ENCODING = 'gzip, deflate, br';
 
 const BYTE_ORDER_MARK = '\uFEFF';
 
@@ -40,10 +29,9 @@ const BYTE_ORDER_MARK = '\uFEFF';
  * @param limit the largest body in bytes, as sent and after decoding.
  * @param onRead called before the first byte is read.
  * @returns the text, without a byte order mark (which RFC 8259 section 8.1 lets a reader ignore).
- * @throws {UnsupportedMediaTypeException} for a media type, charset or content coding that is not taken.
- * @throws {PayloadTooLargeException} beyond the limit.
- * @throws {BadRequestException} for bytes that the coding or UTF-8 does not allow.
- * @throws {RequestAbortedError} where the client went away.
+ * @throws {Failure} 415 for a media type, charset or content coding that is not taken, 413 beyond the limit, 400 for
+ *   bytes that the coding or UTF-8 does not allow.
+ * @throws {RequestAborted} if the client went away.
  */
 export async function readJsonText(
   request: IncomingMessage,
@@ -55,16 +43,14 @@ export async function readJsonText(
   const decode =
     coding === undefined || coding === '' || coding === 'identity' ? undefined : CONTENT_CODINGS.get(coding);
   if (decode === undefined && coding !== undefined && coding !== '' && coding !== 'identity') {
-    throw new UnsupportedMediaTypeException(
-      `Content-Encoding must be one of ${ACCEPT_ENCODING}, and only one`,
-    );
+    throw unsupported(`Content-Encoding must be one of ${ACCEPT_ENCODING}, and only one`);
   }
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > limit) throw tooLarge(limit);
   onRead();
   let body = await readBytes(request, announced, limit);
   if (decode !== undefined) body = await decodeBytes(body, decode, limit);
-  if (!isUtf8(body)) throw new BadRequestException('The body is not UTF-8 text');
+  if (!isUtf8(body)) throw new Failure(400, 'The body is not UTF-8 text');
   const text = body.toString('utf8');
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }
@@ -73,11 +59,11 @@ function checkMediaType(contentType: string | undefined): void {
   if (contentType === 'application/json') return;
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
   if (mediaType?.essence !== 'application/json') {
-    throw new UnsupportedMediaTypeException('Content-Type must be application/json');
+    throw unsupported('Content-Type must be application/json');
   }
   const charset = mediaType.params.get('charset');
   if (charset !== null && charset.toLowerCase() !== 'utf-8') {
-    throw new UnsupportedMediaTypeException('The charset of Content-Type must be utf-8');
+    throw unsupported('The charset of Content-Type must be utf-8');
   }
 }
 
@@ -110,8 +96,7 @@ function readBytes(request: IncomingMessage, announced: number, limit: number): 
       else chunks.push(chunk);
     };
     const onEnd = () => settle();
-    const onClose = () =>
-      settle(new RequestAbortedError('The client went away before its request was complete'));
+    const onClose = () => settle(new RequestAborted());
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
 }
@@ -129,9 +114,16 @@ async function decodeBytes(coded: Buffer, decode: Decode, limit: number): Promis
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
   }
-  throw new BadRequestException('The body is not what its Content-Encoding says');
+  throw new Failure(400, 'The body is not what its Content-Encoding says');
 }
 
-function tooLarge(limit: number): HttpException {
-  return new PayloadTooLargeException(`The body must be at most ${limit} bytes`);
+function tooLarge(limit: number): Failure {
+  return new Failure(413, `The body must be at most ${limit} bytes`);
+}
+
+/** RFC 9110 section 15.5.16: a 415 says what would have been taken. */
+function unsupported(message: string): Failure {
+  return new Failure(415, message, {
+    headers: { Accept: 'application/json', 'Accept-Encoding': ACCEPT_ENCODING },
+  });
 }

@@ -1,5 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import { operationsOf } from './operations.js';
 
 const DEFAULT_BASE_URL = 'http://localhost:3000';
 
@@ -35,8 +36,8 @@ export function buildDocument(app: INestApplication, baseUrl = DEFAULT_BASE_URL)
   delete frame.tags;
   const document = SwaggerModule.createDocument(app, frame, { autoTagControllers: false });
   // The same for the parameters of an operation.
-  for (const { post } of Object.values(document.paths)) {
-    if (post?.parameters?.length === 0) delete post.parameters;
+  for (const { operation } of operationsOf(document)) {
+    if (operation.parameters?.length === 0) delete operation.parameters;
   }
   return document;
 }

@@ -1,7 +1,8 @@
-import { Controller, Get, HttpCode, ServiceUnavailableException } from '@nestjs/common';
+import { Controller, Get, HttpCode } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
 import { Database } from '../database/database.js';
+import { Failure } from '../errors/failure.js';
 import { Lifecycle } from './lifecycle.js';
 
 /** Probes for an orchestrator. They are for the inside: no part of the contract, and no business of a gateway. */
@@ -26,9 +27,8 @@ export class HealthController {
   @Public()
   @HttpCode(200)
   async ready() {
-    if (this.lifecycle.isStopping) throw new ServiceUnavailableException('The service is stopping');
-    if (!(await this.database.isReady()))
-      throw new ServiceUnavailableException('The store cannot be reached');
+    if (this.lifecycle.isStopping) throw new Failure(503, 'The service is stopping');
+    if (!(await this.database.isReady())) throw new Failure(503, 'The store cannot be reached');
     return { status: 'ready' };
   }
 }

@@ -1,39 +1,19 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export const METRICS = Symbol('METRICS');
-
-/** How a create ended. */
-export type CreateOutcome = 'created' | 'repeated' | 'refused' | 'unavailable';
 
 /** What Prometheus reads. Every label has a fixed, small set of values. Nothing is collected unless `enabled`. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
-  readonly #creates: Counter<'outcome'>;
-  readonly #batchRows: Histogram;
 
   constructor(readonly enabled: boolean) {
-    const registers = [this.registry];
     this.#requests = new Histogram({
       name: 'http_request_duration_seconds',
       help: 'Time from the request to the end of its response',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-      registers,
-    });
-    this.#creates = new Counter({
-      name: 'plants_creates_total',
-      help: 'Creates by outcome',
-      labelNames: ['outcome'],
-      registers,
-    });
-    for (const outcome of ['created', 'repeated', 'refused', 'unavailable'])
-      this.#creates.inc({ outcome }, 0);
-    this.#batchRows = new Histogram({
-      name: 'plants_batch_rows',
-      help: 'Rows that were committed together by one statement',
-      buckets: [1, 2, 4, 8, 16, 32, 64, 128],
-      registers,
+      registers: [this.registry],
     });
     if (enabled) collectDefaultMetrics({ register: this.registry });
   }
@@ -43,14 +23,6 @@ export class Metrics {
     if (!this.enabled) return;
     const known = METHODS.has(method) ? method : 'other';
     this.#requests.observe({ method: known, route, status: String(status) }, milliseconds / 1000);
-  }
-
-  countCreate(outcome: CreateOutcome): void {
-    if (this.enabled) this.#creates.inc({ outcome });
-  }
-
-  observeBatch(rows: number): void {
-    if (this.enabled) this.#batchRows.observe(rows);
   }
 
   /** A number that is read when Prometheus asks. */

@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { requestIdOf } from './request-id.js';
+import type { Refusal } from '../connection/refuse.js';
 import type { Metrics } from './metrics.js';
 
 /**
@@ -9,6 +10,9 @@ import type { Metrics } from './metrics.js';
  */
 const TRACEPARENT =
   /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-|$)/;
+
+/** The label of a request that no route takes. */
+const UNMATCHED = 'unmatched';
 
 /** The client went away before there was an answer: not a status that anybody was sent, but nginx's number for it. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -23,7 +27,7 @@ export function requestLog(logger: Logger, metrics: Metrics) {
     request.id = requestIdOf(request);
     response.on('close', () => {
       const milliseconds = performance.now() - started;
-      const route = (request.route as { path: string } | undefined)?.path ?? 'unmatched';
+      const route = (request.route as { path: string } | undefined)?.path ?? UNMATCHED;
       const status = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;
       metrics.observeRequest(request.method, route, status, milliseconds);
       if (!logger.isLevelEnabled('info')) return;
@@ -45,5 +49,13 @@ export function requestLog(logger: Logger, metrics: Metrics) {
       );
     });
     next();
+  };
+}
+
+/** The same line and observation for what is refused before Express sees it: there is no route, and no id. */
+export function refusalLog(logger: Logger, metrics: Metrics) {
+  return ({ method, status, error, client }: Refusal): void => {
+    metrics.observeRequest(method ?? 'other', UNMATCHED, status, 0);
+    logger.info({ method, route: UNMATCHED, status, error, client }, 'request');
   };
 }

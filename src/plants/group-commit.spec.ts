@@ -1,13 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { StoreUnavailableError, ValuesRefusedError } from '../database/errors.js';
-import {
-  GroupCommit,
-  type CreateResult,
-  type GroupCommitLimits,
-  type StoredPlant,
-  type WrittenRow,
-} from './group-commit.js';
+import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
+import { GroupCommit, type CreateResult, type GroupCommitLimits, type WrittenRow } from './group-commit.js';
+import type { StoredPlant } from './plant.columns.js';
 
 const LIMITS: GroupCommitLimits = {
   batchRows: 4,
@@ -46,7 +41,8 @@ function handDriven(limits: Partial<GroupCommitLimits> = {}) {
           plants,
           deadline,
           answer: settle(() => {
-            if (plants.some(({ name }) => name === REFUSED_NAME)) reject(new ValuesRefusedError('refused'));
+            if (plants.some(({ name }) => name === REFUSED_NAME))
+              reject(new ValuesRefused(new Error('refused')));
             else resolve(plants.map((plant) => insert(table, plant)));
           }),
           fail: (error) => settle(() => reject(error))(),
@@ -186,7 +182,7 @@ describe('failures', () => {
       ids.map((id) => (refused.includes(id) ? 'rejected' : 'fulfilled')),
     );
     for (const outcome of await outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(ValuesRefusedError);
+      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(ValuesRefused);
     }
     expect(driven.table.size).toBe(1 + ids.length - refused.length);
   });
@@ -206,7 +202,7 @@ describe('failures', () => {
     const outcomes = Promise.allSettled(results);
     driven.underWay[0]?.answer();
     await settle();
-    const failure = new StoreUnavailableError('gone');
+    const failure = new StoreUnavailable('gone');
     driven.underWay[0]?.fail(failure);
     await settle();
     await answerAll(driven);
@@ -230,7 +226,7 @@ describe('the waiting line', () => {
   ])('is bounded in %s: beyond, a create is refused at once and nothing else is', async (_, limits, name) => {
     const driven = handDriven(limits);
     const taken = [1, 2, 3].map((id) => driven.commits.create(plant(id, name)));
-    await expect(driven.commits.create(plant(4, name))).rejects.toThrow(StoreUnavailableError);
+    await expect(driven.commits.create(plant(4, name))).rejects.toThrow(StoreUnavailable);
     await answerAll(driven);
     expect(await Promise.all(taken)).toEqual(Array(3).fill('created'));
     expect(driven.sent.flat()).toEqual([1n, 2n, 3n]);
@@ -243,7 +239,7 @@ describe('the waiting line', () => {
     const driven = handDriven({ waitingCharacters: 12 });
     const name = 'x'.repeat(100);
     const taken = [1, 2].map((id) => driven.commits.create(plant(id, name)));
-    await expect(driven.commits.create(plant(3, 'y'))).rejects.toThrow(StoreUnavailableError);
+    await expect(driven.commits.create(plant(3, 'y'))).rejects.toThrow(StoreUnavailable);
     await answerAll(driven);
     expect(await Promise.all(taken)).toEqual(['created', 'created']);
   });
@@ -252,7 +248,7 @@ describe('the waiting line', () => {
     const driven = handDriven();
     void driven.commits.create(plant(1));
     jest.setSystemTime(Date.now() - 3_600_000);
-    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailableError);
+    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailable);
     jest.setSystemTime(Date.now() + 7_200_000);
     driven.commits.create(plant(3)).catch(() => undefined);
     expect(driven.commits.waiting).toBe(2);
@@ -267,9 +263,9 @@ describe('the waiting line', () => {
     const driven = handDriven();
     const first = driven.commits.create(plant(1));
     jest.advanceTimersByTime(200);
-    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailableError);
+    const second = expect(driven.commits.create(plant(2))).rejects.toThrow(StoreUnavailable);
     jest.advanceTimersByTime(200);
-    const third = expect(driven.commits.create(plant(3))).rejects.toThrow(StoreUnavailableError);
+    const third = expect(driven.commits.create(plant(3))).rejects.toThrow(StoreUnavailable);
     jest.advanceTimersByTime(200);
     const fourth = driven.commits.create(plant(4));
     jest.advanceTimersByTime(100);
@@ -339,7 +335,7 @@ test('in any interleaving every create is settled, and as the table has it', asy
             if (step.hasEffect && !statement.plants.some(({ name }) => name === REFUSED_NAME)) {
               for (const one of statement.plants) insert(table, one);
             }
-            statement.fail(new StoreUnavailableError('gone'));
+            statement.fail(new StoreUnavailable('gone'));
             break;
           }
           case 'time':
@@ -363,8 +359,8 @@ test('in any interleaving every create is settled, and as the table has it', asy
         const [settled] = await outcome;
         const stored = table.get(one.id);
         if (settled.status === 'rejected') {
-          if (settled.reason instanceof ValuesRefusedError) expect(one.name).toBe(REFUSED_NAME);
-          else expect(settled.reason).toBeInstanceOf(StoreUnavailableError);
+          if (settled.reason instanceof ValuesRefused) expect(one.name).toBe(REFUSED_NAME);
+          else expect(settled.reason).toBeInstanceOf(StoreUnavailable);
         } else if (settled.value === 'conflict') {
           expect(stored).toBeDefined();
           expect(stored).not.toEqual(one);

@@ -1,11 +1,5 @@
-import { StoreUnavailableError, ValuesRefusedError } from '../database/errors.js';
-
-/** A plant as it is stored. */
-export interface StoredPlant {
-  id: bigint;
-  name: string;
-  tag: string | null;
-}
+import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
+import { charactersOf, isSamePlant, type StoredPlant } from './plant.columns.js';
 
 /** created: stored now. repeated: the same plant was stored before. conflict: another plant has the id. */
 export type CreateResult = 'created' | 'repeated' | 'conflict';
@@ -23,8 +17,8 @@ export interface WrittenRow {
  *   wait for each other.
  * @param deadline when to give up, in milliseconds of performance.now().
  * @returns what became of each, in the same order.
- * @throws {ValuesRefusedError} where the database refuses one of them, and so stored none.
- * @throws {StoreUnavailableError} where it is not known whether they are stored.
+ * @throws {ValuesRefused} where the database refuses one of them, and so stored none.
+ * @throws {StoreUnavailable} where it is not known whether they are stored.
  */
 export type WriteBatch = (plants: StoredPlant[], deadline: number) => Promise<WrittenRow[]>;
 
@@ -74,18 +68,18 @@ export class GroupCommit {
 
   /**
    * @returns what became of the plant, once it is committed.
-   * @throws {StoreUnavailableError} where too many creates wait already, or the time limit ends.
-   * @throws {ValuesRefusedError} where the database refuses this plant.
+   * @throws {StoreUnavailable} where too many creates wait already, or the time limit ends.
+   * @throws {ValuesRefused} where the database refuses this plant.
    */
   create(plant: StoredPlant): Promise<CreateResult> {
     const { waitingCreates, waitingCharacters, timeoutMs } = this.limits;
-    const characters = plant.name.length + (plant.tag?.length ?? 0);
+    const characters = charactersOf(plant);
     // A plant that is larger than everything that may wait is still taken when nothing waits.
     const isFull =
       this.#waiting.length > 0 &&
       (this.#waiting.length >= waitingCreates || this.#waitingCharacters + characters > waitingCharacters);
     if (isFull) {
-      return Promise.reject(new StoreUnavailableError('The store has more to do than it can'));
+      return Promise.reject(new StoreUnavailable('The store is overloaded'));
     }
     return new Promise((resolve, reject) => {
       const now = performance.now();
@@ -144,12 +138,14 @@ export class GroupCommit {
         if (row === undefined) throw new Error('A batch came back without one of its rows');
         for (const create of group) {
           const isCreator = row.isNew && create === group[0];
-          create.resolve(isCreator ? 'created' : isSame(row.stored, create.plant) ? 'repeated' : 'conflict');
+          create.resolve(
+            isCreator ? 'created' : isSamePlant(row.stored, create.plant) ? 'repeated' : 'conflict',
+          );
         }
       });
     } catch (error) {
       // One refused row undoes its statement: the halves are sent alone until it stands alone.
-      if (error instanceof ValuesRefusedError && batch.length > 1) {
+      if (error instanceof ValuesRefused && batch.length > 1) {
         const middle = batch.length >> 1;
         await this.#commit(batch.slice(0, middle));
         await this.#commit(batch.slice(middle));
@@ -166,7 +162,7 @@ export class GroupCommit {
     while ((this.#waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
     if (expired === 0) return;
     for (const create of this.#remove(expired)) {
-      create.reject(new StoreUnavailableError('The store did not get to it in time'));
+      create.reject(new StoreUnavailable('The store did not get to it in time'));
     }
   }
 
@@ -198,8 +194,4 @@ function groupById(creates: Waiting[]): [Waiting, ...Waiting[]][] {
 
 function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : Number(a > b);
-}
-
-function isSame(a: StoredPlant, b: StoredPlant): boolean {
-  return a.name === b.name && a.tag === b.tag;
 }

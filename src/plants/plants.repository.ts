@@ -4,10 +4,11 @@ import { DataSource, Repository } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { Database, type Statement } from '../database/database.js';
-import { StoreUnavailableError } from '../database/errors.js';
-import { METRICS, type Metrics } from '../operations/metrics.js';
-import { GroupCommit, type CreateResult, type StoredPlant, type WrittenRow } from './group-commit.js';
+import { StoreUnavailable } from '../database/errors.js';
+import { GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
+import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
 import { PlantEntity } from './plant.entity.js';
+import { PlantsMetrics } from './plants.metrics.js';
 
 const BATCH_ROWS = 64;
 const BATCH_CHARACTERS = 1024 * 1024;
@@ -26,11 +27,11 @@ type Insert = Omit<Statement, 'values'>;
 const INSERTS = Array.from({ length: BATCH_ROWS }, (_, index) => insertOf(index + 1));
 
 function insertOf(rows: number): Insert {
-  const values = Array.from(
-    { length: rows },
-    (_, row) => `($${3 * row + 1},$${3 * row + 2},$${3 * row + 3})`,
-  );
-  const text = `INSERT INTO plants (id, name, tag) VALUES ${values.join(',')} ON CONFLICT (id) DO NOTHING RETURNING id`;
+  const values = Array.from({ length: rows }, (_, row) => {
+    const parameters = COLUMNS.map((_, column) => `$${COLUMNS.length * row + column + 1}`);
+    return `(${parameters.join(',')})`;
+  });
+  const text = `INSERT INTO plants (${COLUMNS.join(', ')}) VALUES ${values.join(',')} ON CONFLICT (id) DO NOTHING RETURNING id`;
   if (rows > PREPARED_ROWS) return { text };
   // Behind a pooler another version of the service may have prepared statements of its own in the same session.
   return { text, name: `plants_${hash('sha256', text).slice(0, 16)}` };
@@ -45,7 +46,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     dataSource: DataSource,
     private readonly database: Database,
     @Inject(CONFIG) config: Config,
-    @Inject(METRICS) private readonly metrics: Metrics,
+    private readonly metrics: PlantsMetrics,
   ) {
     super(PlantEntity, dataSource.createEntityManager());
     this.#commits = new GroupCommit((plants, deadline) => this.#write(plants, deadline), {
@@ -56,7 +57,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
       waitingCharacters: WAITING_CHARACTERS,
       timeoutMs: config.database.timeoutMs,
     });
-    metrics.watch('plants_waiting_creates', 'Creates that wait for a statement', () => this.#commits.waiting);
+    metrics.watchWaiting(() => this.#commits.waiting);
   }
 
   /** See {@link GroupCommit.create}. */
@@ -68,7 +69,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     const written = new Map<bigint, WrittenRow>();
     let missing = plants;
     for (let round = 1; missing.length > 0; round++) {
-      if (round > MAX_ROUNDS) throw new StoreUnavailableError('Plants were deleted while they were created');
+      if (round > MAX_ROUNDS) throw new StoreUnavailable('Plants were deleted while they were created');
       for (const stored of await this.#insert(missing, deadline))
         written.set(stored.id, { isNew: true, stored });
       const taken = missing.filter(({ id }) => !written.has(id));
@@ -85,7 +86,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     const rows = await this.database.query<{ id: string }>(
       {
         ...(INSERTS[plants.length - 1] as Insert),
-        values: plants.flatMap(({ id, name, tag }) => [id.toString(), name, tag]),
+        values: plants.flatMap(parametersOf),
       },
       deadline,
     );
@@ -96,13 +97,13 @@ export class PlantsRepository extends Repository<PlantEntity> {
 
   async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
-    const found = await this.database.query<{ id: string; name: string; tag: string | null }>(
+    const found = await this.database.query<Parameters<typeof fromRow>[0]>(
       {
-        text: `SELECT id, name, tag FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
+        text: `SELECT ${SELECTION} FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
         values: plants.map(({ id }) => id.toString()),
       },
       deadline,
     );
-    return found.map((row) => ({ ...row, id: BigInt(row.id) }));
+    return found.map(fromRow);
   }
 }

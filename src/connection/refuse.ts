@@ -1,0 +1,49 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Failure } from '../errors/failure.js';
+import { failureMessage, sendFailure } from '../errors/send-failure.js';
+import { endAndLinger, ignoreWhatFollows } from './lingering-close.js';
+
+/** What is left of a request that Express never saw. */
+export interface Refusal {
+  method: string | undefined;
+  status: number;
+  error: number;
+  client: string | undefined;
+}
+
+/**
+ * Answers a failure below Express, and ends the connection with the answer: nothing that follows on it is believed.
+ *
+ * @param to the connection, and the response if the head of a request was read.
+ */
+export type Refuse = (
+  failure: Failure,
+  to: { socket: Socket; response?: ServerResponse | undefined },
+) => void;
+
+/**
+ * @param statusOf the status for a failure of a request.
+ * @param observe called once for each request that is refused here. One that reached Express has its own observer.
+ */
+export function refuseBy(
+  statusOf: (request: IncomingMessage, error: number) => number,
+  observe: (refusal: Refusal) => void,
+): Refuse {
+  return (failure, { socket, response }) => {
+    ignoreWhatFollows(socket);
+    const request = response?.req;
+    const status = request === undefined ? failure.error : statusOf(request, failure.error);
+    const reachedExpress = response !== undefined && 'locals' in response && response.locals !== undefined;
+    if (!reachedExpress) {
+      const { error } = failure;
+      observe({ method: request?.method, status, error, client: socket.remoteAddress });
+    }
+    if (response === undefined) {
+      endAndLinger(socket, failureMessage(failure));
+      return;
+    }
+    response.setHeader('Connection', 'close');
+    sendFailure(response, failure, status);
+  };
+}

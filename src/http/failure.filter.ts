@@ -1,0 +1,48 @@
+import { STATUS_CODES } from 'node:http';
+import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { abandonBody } from '../connection/abandoned-body.js';
+import { Failure, RequestAborted } from '../errors/failure.js';
+import { sendFailure } from '../errors/send-failure.js';
+import type { Operations } from '../openapi/operations.js';
+
+/** Answers everything that is thrown on the way of a request. What is no {@link Failure} becomes one here. */
+@Catch()
+export class FailureFilter implements ExceptionFilter {
+  constructor(
+    private readonly operations: Operations,
+    private readonly logger: Logger,
+  ) {}
+
+  catch(exception: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<Request>();
+    const response = host.switchToHttp().getResponse<Response>();
+    const failure = exception instanceof Failure ? exception : failureOf(exception, request);
+    const { error, message, cause, log } = failure;
+    if (log !== undefined) this.logger[log]({ err: cause, requestId: request.id, error }, message);
+    if (response.headersSent || failure instanceof RequestAborted) {
+      response.locals.error = error;
+      request.socket.destroy();
+      return;
+    }
+    abandonBody(request);
+    sendFailure(response, failure, this.operations.statusOf(request.method, request.path, error));
+  }
+}
+
+/** What Nest, Express and their middlewares throw; anything else is a bug, and is logged with its stack. */
+function failureOf(exception: unknown, request: Request): Failure {
+  if (exception instanceof HttpException) {
+    const error = exception.getStatus();
+    // Nest's own message for a request that no route takes repeats the path.
+    const isUnrouted = error === 404 && request.route === undefined;
+    if (error < 500) return new Failure(error, isUnrouted ? 'Nothing is at this path' : exception.message);
+  }
+  // Express and its middlewares mark a fault of the request with a `status` (the http-errors convention).
+  const status = (exception as { status?: unknown } | null | undefined)?.status;
+  if (typeof status === 'number' && status >= 400 && status < 500)
+    return new Failure(status, STATUS_CODES[status] ?? 'The request cannot be served');
+  const message = 'The service failed; this is a fault of the service and not of the request';
+  return new Failure(500, message, { cause: exception, log: 'error' });
+}

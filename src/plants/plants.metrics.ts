@@ -1,0 +1,44 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Counter, Histogram } from 'prom-client';
+import { METRICS, type Metrics } from '../operations/metrics.js';
+
+const OUTCOMES = ['created', 'repeated', 'refused', 'unavailable'] as const;
+
+/** How a create ended. */
+export type CreateOutcome = (typeof OUTCOMES)[number];
+
+/** What Prometheus reads about plants. */
+@Injectable()
+export class PlantsMetrics {
+  readonly #creates: Counter<'outcome'>;
+  readonly #batchRows: Histogram;
+
+  constructor(@Inject(METRICS) private readonly metrics: Metrics) {
+    const registers = [metrics.registry];
+    this.#creates = new Counter({
+      name: 'plants_creates_total',
+      help: 'Creates by outcome',
+      labelNames: ['outcome'],
+      registers,
+    });
+    for (const outcome of OUTCOMES) this.#creates.inc({ outcome }, 0);
+    this.#batchRows = new Histogram({
+      name: 'plants_batch_rows',
+      help: 'Rows that were committed together by one statement',
+      buckets: [1, 2, 4, 8, 16, 32, 64, 128],
+      registers,
+    });
+  }
+
+  countCreate(outcome: CreateOutcome): void {
+    if (this.metrics.enabled) this.#creates.inc({ outcome });
+  }
+
+  observeBatch(rows: number): void {
+    if (this.metrics.enabled) this.#batchRows.observe(rows);
+  }
+
+  watchWaiting(read: () => number): void {
+    this.metrics.watch('plants_waiting_creates', 'Creates that wait for a statement', read);
+  }
+}
