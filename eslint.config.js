@@ -1,6 +1,46 @@
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+/** The rooms of src/, from the ground up. A room imports from those before it, never from one after it. */
+const ROOMS = [
+  'config',
+  'logging',
+  'openapi',
+  'errors',
+  'connection',
+  'json-body',
+  'auth',
+  'database',
+  'http',
+  'operations',
+  'plants',
+];
+
+/** What docs/ARCHITECTURE.md says of the arrows between rooms. */
+const arrowsPointDown = ROOMS.map((room, floor) => ({
+  files: [`src/${room}/**/*.ts`],
+  // A spec may use the whole service; the data source names the entity, so that TypeORM knows the table.
+  ignores: ['**/*.spec.ts', 'src/database/data-source.ts'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            group: [
+              ...ROOMS.slice(floor + 1).map((above) => `**/${above}/**`),
+              '**/app.js',
+              '**/app.module.js',
+              '**/main.js',
+            ],
+            message: `Arrows point down: ${room}/ imports from no room above it.`,
+          },
+        ],
+      },
+    ],
+  },
+}));
+
 export default tseslint.config(
   { ignores: ['dist', 'data', 'artifacts', 'src/openapi/contract.generated.ts', 'bench/results'] },
   eslint.configs.recommended,
@@ -30,6 +70,7 @@ export default tseslint.config(
       ],
     },
   },
+  ...arrowsPointDown,
   {
     files: ['**/*.js'],
     languageOptions: {
