@@ -1,13 +1,18 @@
 // `npm run bench`, see README.md beside this file.
 import { parseArgs } from 'node:util';
+import { writeChart } from './chart.js';
 import { compare } from './comparison.js';
 import { measureGrowth } from './growth.js';
 import { measureMemory } from './memory.js';
 import { findProgram } from './postgres.js';
-import { BenchError, runToEnd } from './processes.js';
+import { BenchError, runToEnd, undoAll } from './processes.js';
+import { machine, printTargets, writeJson } from './report.js';
+import { build } from './servers.js';
 import { measureStart } from './start.js';
 
-const MODES = { growth: measureGrowth, memory: measureMemory, start: measureStart };
+const PARTS = { comparison: compare, start: measureStart, memory: measureMemory, growth: measureGrowth };
+/** What `npm run bench` measures where no part is named. */
+const TARGETED = ['comparison', 'start', 'memory'];
 
 /** @throws {BenchError} that names every program that is missing. */
 function requirePrograms() {
@@ -24,11 +29,22 @@ function requirePrograms() {
 
 await runToEnd(async () => {
   const { values } = parseArgs({
-    options: Object.fromEntries([...Object.keys(MODES), 'quick'].map((name) => [name, { type: 'boolean' }])),
+    options: Object.fromEntries([...Object.keys(PARTS), 'quick'].map((name) => [name, { type: 'boolean' }])),
   });
   requirePrograms();
-  const modes = Object.keys(MODES).filter((name) => values[name]);
   const isQuick = values.quick === true;
-  if (modes.length === 0) await compare({ isQuick });
-  for (const mode of modes) await MODES[mode]({ isQuick });
+  const named = Object.keys(PARTS).filter((name) => values[name]);
+  console.log('Building the service and what it is compared with');
+  await build();
+  const allTargets = [];
+  for (const name of named.length > 0 ? named : TARGETED) {
+    const { database, plan, results, targets = [], bars } = await PARTS[name]({ isQuick });
+    // Each part begins on a machine that does nothing else.
+    await undoAll();
+    const file = isQuick ? `${name}-quick` : name;
+    writeJson(file, { machine: machine(database), plan, results, targets });
+    if (bars !== undefined) writeChart(file, bars);
+    allTargets.push(...targets);
+  }
+  if (allTargets.length > 0) printTargets(allTargets);
 });

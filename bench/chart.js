@@ -23,16 +23,16 @@ const STYLE = `
     .own { fill: #3fb950; }
   }`;
 
-/** @param bars label, value and isOwn of each, the longest first. */
+/** @param bars label, value (a ratio) and isOwn of each, the longest first. */
 export function writeChart(name, bars) {
-  const title = 'Durable creates per second at 64 connections';
+  const title = 'Durable creates at 64 connections, in multiples of what pgbench inserts';
   const height = TITLE_HEIGHT + bars.length * BAR_DISTANCE + MARGIN;
   const scale = (WIDTH - LABEL_WIDTH - VALUE_WIDTH - 2 * MARGIN) / bars[0].value;
   const lines = bars.flatMap(({ label, value, isOwn }, index) => {
     const y = TITLE_HEIGHT + MARGIN / 2 + index * BAR_DISTANCE;
     const width = Math.max(1, Math.round(value * scale));
     const left = MARGIN + LABEL_WIDTH;
-    const number = Math.round(value).toLocaleString('en');
+    const number = value.toFixed(2);
     return [
       `<text x="${left - 10}" y="${y + 16}" text-anchor="end">${label}</text>`,
       `<rect class="bar${isOwn ? ' own' : ''}" x="${left}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="3"/>`,

@@ -1,26 +1,20 @@
 // `npm run bench -- --growth`: what a create costs as the table, the plants, the replicas and the logs grow.
-import { createServer } from 'node:http';
-import { once } from 'node:events';
 import { beginAboveRandomIds, checkpoint, emptyTable, loadOverHttp } from './load.js';
 import { createDatabase } from './postgres.js';
-import { atEnd } from './processes.js';
-import { machine, median, printTable, writeJson } from './report.js';
-import { build, startService } from './servers.js';
+import { median, printTable } from './report.js';
+import { startService } from './servers.js';
+import { startTraced } from './tracing.js';
 
 const CONNECTIONS = 64;
-const FULL = { name: 'growth', sizes: [1_000_000, 10_000_000], rounds: 3, warmUp: 2, seconds: 8 };
-const QUICK = { name: 'growth-quick', sizes: [10_000, 100_000], rounds: 1, warmUp: 1, seconds: 1 };
+const FULL = { sizes: [1_000_000, 10_000_000], rounds: 3, warmUp: 2, seconds: 8 };
+const QUICK = { sizes: [10_000, 100_000], rounds: 1, warmUp: 1, seconds: 1 };
 
 /** Beyond these no `random` id is drawn, see create-plants.lua. */
 const RANDOM_IDS_END = 4_611_686_017_999_999_999n;
 const ROWS_A_STATEMENT = 500_000;
 
-const TRACING = '@opentelemetry/auto-instrumentations-node/register';
-
 export async function measureGrowth({ isQuick }) {
   const plan = isQuick ? QUICK : FULL;
-  console.log('Building the service and starting PostgreSQL');
-  await build();
   const database = await createDatabase();
   beginAboveRandomIds();
 
@@ -63,9 +57,7 @@ export async function measureGrowth({ isQuick }) {
       return [what, rate, share, p50, p99, serverCpu, databaseCpu];
     }),
   );
-  if (tracing === undefined) console.log(`tracing: skipped, ${TRACING} is not installed`);
-  const { rounds, warmUp, seconds } = plan;
-  writeJson(plan.name, { machine: machine(database), plan: { rounds, warmUp, seconds }, results });
+  return { database, plan, results };
 }
 
 async function measureInTurn(database, cases, { rounds, warmUp, seconds }, prepare) {
@@ -94,30 +86,4 @@ async function fill({ sql }, rows) {
     console.log(`Stored ${last.toLocaleString('en')} of ${rows.toLocaleString('en')} rows`);
   }
   await sql('VACUUM (ANALYZE) plants');
-}
-
-/** The service with OpenTelemetry's own instrumentation, where it is installed, and something that takes its traces. */
-async function startTraced(database) {
-  try {
-    import.meta.resolve(TRACING);
-  } catch {
-    return undefined;
-  }
-  const collector = createServer((request, response) => {
-    request.resume().on('end', () => response.end());
-  }).listen(0, '127.0.0.1');
-  await once(collector, 'listening');
-  atEnd(() => {
-    collector.close();
-    collector.closeAllConnections();
-  });
-  return startService(database, {
-    nodeOptions: ['--import', TRACING],
-    env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.address().port}`,
-      OTEL_TRACES_EXPORTER: 'otlp',
-      OTEL_METRICS_EXPORTER: 'none',
-      OTEL_LOGS_EXPORTER: 'none',
-    },
-  });
 }

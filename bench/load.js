@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { secondsOf, secondsOfPostgres } from './cpu.js';
 import { findProgram } from './postgres.js';
 import { BenchError, run } from './processes.js';
-import { TOKEN } from './servers.js';
+import { countCreated, TOKEN } from './servers.js';
 
 const THREADS_OF_PGBENCH = 2;
 export const NAME_BYTES = 18;
@@ -22,6 +22,7 @@ export function beginAboveRandomIds() {
 /**
  * Creates plants through HTTP, each request another one.
  *
+ * @param database undefined for a service with its embedded one.
  * @param servers one or several replicas.
  * @param load connections, seconds; ids (`sequential` or `random`), nameBytes.
  * @throws {BenchError} where a request was not answered 200, or a create that was answered is not stored.
@@ -38,14 +39,14 @@ export async function loadOverHttp(database, servers, load) {
   };
   const counts = [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, '--timeout', '10s'];
   const url = `http://127.0.0.1:${servers[0].port}/plants`;
-  const before = await countPlants(database);
+  const before = await countPlants(database, servers);
   const { result: report, cpu } = await measure(database, servers, () =>
     run('wrk', [...counts, '-s', fileBeside('create-plants.lua'), url], { env }),
   );
   const { requests, microseconds, p50, p99, refused, failed } = JSON.parse(
     report.slice(report.lastIndexOf('{')),
   );
-  const stored = (await countPlants(database)) - before;
+  const stored = (await countPlants(database, servers)) - before;
   if (refused > 0 || failed > 0 || requests === 0 || stored < requests) {
     throw new BenchError(
       `Of ${requests} creates ${refused} were refused and ${failed} failed; ${stored} plants were stored`,
@@ -86,14 +87,16 @@ export async function checkpoint({ sql }) {
   await sql('CHECKPOINT').catch(() => undefined);
 }
 
-async function countPlants({ sql }) {
-  const [row] = await sql('SELECT count(*) FROM plants');
+/** The embedded database has no other way in than the service, which says what it stored. */
+async function countPlants(database, servers) {
+  if (database === undefined) return countCreated(servers[0]);
+  const [row] = await database.sql('SELECT count(*) FROM plants');
   return Number(row.count);
 }
 
 async function measure(database, servers, load) {
   const pids = servers.map(({ pid }) => pid);
-  const read = () => ({ server: secondsOf(pids), database: secondsOfPostgres(database.backendPid) });
+  const read = () => ({ server: secondsOf(pids), database: secondsOfPostgres(database?.backendPid) });
   const before = read();
   const result = await load();
   const after = read();

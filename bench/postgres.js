@@ -8,7 +8,7 @@ import pg from 'pg';
 import { atEnd, BenchError, freePort, run, start } from './processes.js';
 
 /** Not the system's temporary folder, which may be in memory: a commit there costs no disk. */
-const PARENT_FOLDER = '/var/tmp';
+export const DISK = '/var/tmp';
 const START_MS = 30_000;
 
 /** @returns the path of a program, or undefined. Debian keeps those of PostgreSQL out of the PATH. */
@@ -66,7 +66,7 @@ const isLocal = (url) => ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostna
 /** A cluster with the defaults of initdb, above all its durability, in a folder of its own. */
 async function startCluster() {
   const owner = postgresOwner();
-  const folder = mkdtempSync(join(PARENT_FOLDER, 'plant-store-bench-'));
+  const folder = mkdtempSync(join(DISK, 'plant-store-bench-'));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
   const passwordFile = join(folder, 'password');
   const password = randomBytes(16).toString('hex');

@@ -1,6 +1,9 @@
 // What a run says in the end: tables in the terminal, and files in bench/results/.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, fdatasyncSync, mkdirSync, openSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { DISK } from './postgres.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 
@@ -37,14 +40,28 @@ export function printTable(head, rows) {
   }
 }
 
+/** @returns a target that the median of the rounds is to reach; undefined where nothing was measured. */
+export const atLeast = (bound, what, rounds) =>
+  target('at least', bound, what, rounds, (value) => value >= bound);
+
+/** @returns a target that the median of the rounds is not to exceed; undefined where nothing was measured. */
+export const atMost = (bound, what, rounds) =>
+  target('at most', bound, what, rounds, (value) => value <= bound);
+
+function target(sense, bound, what, rounds, isMetBy) {
+  const value = rounds && median(rounds);
+  return value === undefined ? undefined : { what, sense, bound, value, isMet: isMetBy(value), rounds };
+}
+
 export function printTargets(targets) {
   printTable(
-    ['Target', 'wanted', 'measured', ''],
-    targets.map(({ what, sense, bound, value, isMet }) => [
+    ['Target', 'wanted', 'median', '', 'rounds'],
+    targets.map(({ what, sense, bound, value, isMet, rounds }) => [
       what,
       `${sense} ${bound}`,
       value,
       isMet ? 'met' : 'missed',
+      rounds.length > 1 && rounds.length <= 5 ? rounds.map(format).join(' ') : '',
     ]),
   );
 }
@@ -58,7 +75,24 @@ export function machine(database) {
     memoryGibibytes: Math.round(totalmem() / 2 ** 30),
     node: process.version,
     postgresql: database.version,
+    disk: { folder: DISK, durableWriteMicroseconds: Math.round(durableWriteMicroseconds()) },
   };
+}
+
+/** @returns how long a page that is written takes to be durable: what each commit waits for, and a group only once. */
+function durableWriteMicroseconds() {
+  const path = join(DISK, `plant-store-bench-${process.pid}`);
+  const file = openSync(path, 'w');
+  unlinkSync(path);
+  const page = new Uint8Array(8192);
+  const times = Array.from({ length: 101 }, () => {
+    const begun = performance.now();
+    writeSync(file, page, 0, page.length, 0);
+    fdatasyncSync(file);
+    return (performance.now() - begun) * 1000;
+  });
+  closeSync(file);
+  return median(times);
 }
 
 export function writeJson(name, content) {

@@ -1,55 +1,121 @@
 // The servers that are loaded: the service as shipped, and the baselines it is compared with.
-import { closeSync, openSync } from 'node:fs';
-import { request } from 'node:http';
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { get } from 'node:http';
 import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BenchError, freePort, run, start } from './processes.js';
+import { DISK } from './postgres.js';
+import { atEnd, BenchError, freePort, run, start } from './processes.js';
 
 export const TOKEN = 'bench-token-0123456789';
 const START_MS = 30_000;
 
 const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-const SERVICE = 'dist/src/main.js';
+const SERVICE = file('dist/src/main.js');
 
-/** By the name that the results have for each. */
+/** Node's options for a service that forces nothing to the disk: to see what its fsync costs. */
+export const WITHOUT_FSYNC = ['--import', pathToFileURL(file('bench/no-fsync.js')).href];
+
+const GO_BINARY = file('dist/bench/go-pgx');
+const GO_PATH = '/usr/share/gocode';
+const PYTHON = '/usr/bin/python3';
+
+const node = (main) => ({ command: process.execPath, args: () => [file(main)] });
+
+/** By the name that the results have for each: how it is started, and what says that it cannot be. */
 export const BASELINES = {
-  'Node http + pg': 'bench/baselines/http-pg.js',
-  'Fastify + pg': 'bench/baselines/fastify-pg.js',
-  'Fastify + group commit': 'bench/baselines/fastify-group-commit.js',
-  'NestJS stock': 'dist/bench/baselines/nest-typeorm.js',
+  'Node http + pg': node('bench/baselines/http-pg.js'),
+  'Fastify + pg': node('bench/baselines/fastify-pg.js'),
+  'Fastify + group commit': node('bench/baselines/fastify-group-commit.js'),
+  'Fastify, same duties': node('bench/baselines/fastify-same-duties.js'),
+  'NestJS stock': node('dist/bench/baselines/nest-typeorm.js'),
+  'Go net/http + pgx': {
+    command: GO_BINARY,
+    args: () => [],
+    missing: () =>
+      existsSync(`${GO_PATH}/src/github.com/jackc/pgx/v4`) && runs('go', ['version'])
+        ? undefined
+        : 'golang-go golang-github-jackc-pgx-v4-dev',
+  },
+  'FastAPI + asyncpg': {
+    command: PYTHON,
+    // As `fastapi run` and the documentation's deployment pages start it, without the access log.
+    args: (port) => [
+      ...['-m', 'uvicorn', 'fastapi_asyncpg:app', '--app-dir', file('bench/baselines')],
+      ...['--port', String(port), '--no-access-log', '--log-level', 'warning'],
+    ],
+    missing: () =>
+      runs(PYTHON, ['-c', 'import fastapi, asyncpg, uvicorn, uvloop, httptools'])
+        ? undefined
+        : 'python3-fastapi uvicorn python3-asyncpg python3-uvloop python3-httptools',
+  },
 };
 
-/** Builds the service, and the baseline that needs a compiler for its decorators. */
+function runs(command, args) {
+  try {
+    execFileSync(command, args, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Builds the service, and the baselines that need a compiler. */
 export async function build() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
   for (const project of ['tsconfig.build.json', 'bench/tsconfig.json']) {
     await run(process.execPath, [tsc, '-p', file(project)]);
   }
+  if (BASELINES['Go net/http + pgx'].missing() === undefined) {
+    // Debian's libraries for Go are meant for the time before modules.
+    const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PATH, GOFLAGS: '' };
+    await run('go', ['build', '-o', GO_BINARY, file('bench/baselines/go-pgx/main.go')], { env });
+  }
 }
 
-/** @param options.env adds to the variables of the service; options.log is the file for what it prints. */
+/**
+ * @param database undefined for the embedded one, in a new folder.
+ * @param options.env adds to the variables of the service; options.log is the file for what it prints.
+ */
 export async function startService(database, { env = {}, log, nodeOptions = [] } = {}) {
-  const variables = { ACCESS_TOKENS: TOKEN, METRICS: 'on', LOG_LEVEL: 'warn', ...env };
-  return startServer('The service', SERVICE, database, variables, { log, nodeOptions });
+  const variables = {
+    ACCESS_TOKENS: TOKEN,
+    METRICS: 'on',
+    LOG_LEVEL: 'warn',
+    ...(database === undefined && { DATA_DIR: dataFolder() }),
+    ...env,
+  };
+  const program = { command: process.execPath, args: () => [...nodeOptions, SERVICE] };
+  return startServer('The service', program, database, variables, log);
 }
 
-export function startBaseline(name, database) {
-  return startServer(name, BASELINES[name], database, { ACCESS_TOKEN: TOKEN });
+/** @returns undefined, with a word about what to install, where the baseline cannot be run. */
+export async function startBaseline(name, database) {
+  const missing = BASELINES[name].missing?.();
+  if (missing === undefined) return startServer(name, BASELINES[name], database, { ACCESS_TOKEN: TOKEN });
+  console.log(`${name}: skipped. It needs: apt-get install ${missing}`);
+  return undefined;
 }
 
-async function startServer(name, main, database, variables, { log = '/dev/null', nodeOptions = [] } = {}) {
+function dataFolder() {
+  const folder = mkdtempSync(`${DISK}/plant-store-bench-data-`);
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function startServer(name, { command, args }, database, variables, log = '/dev/null') {
   const port = await freePort();
   const output = openSync(log, 'a');
   const begun = performance.now();
-  const server = start(process.execPath, [...nodeOptions, file(main)], {
+  const server = start(command, args(port), {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
       PORT: String(port),
-      DATABASE_URL: database.url,
+      ...(database !== undefined && { DATABASE_URL: database.url }),
       ...variables,
     },
     stdio: ['ignore', output, 'inherit'],
@@ -67,11 +133,21 @@ async function startServer(name, main, database, variables, { log = '/dev/null',
 /** Any answer but 503 to the service's readiness probe; the baselines have none and listen once they are ready. */
 function isReady(port) {
   return new Promise((resolve) => {
-    request({ port, host: '127.0.0.1', path: '/health/ready', agent: false }, (response) => {
+    get({ port, host: '127.0.0.1', path: '/health/ready', agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode !== 503);
-    })
-      .on('error', () => resolve(false))
-      .end();
+    }).on('error', () => resolve(false));
+  });
+}
+
+/** @returns how many creates the service has answered as new, by its own metrics. */
+export function countCreated({ port }) {
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', path: '/metrics', agent: false }, async (response) => {
+      const [, count] = /^plants_creates_total\{outcome="created"\} (\d+)/m.exec(
+        (await response.setEncoding('utf8').toArray()).join(''),
+      );
+      resolve(Number(count));
+    }).on('error', reject);
   });
 }

@@ -1,0 +1,16 @@
+// Loaded before the service by --import: nothing is forced to the disk. What the embedded database's fsync costs is the
+// difference to the service as it is.
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { setImmediate } from 'node:timers';
+
+for (const name of ['fsync', 'fdatasync']) {
+  fs[name] = (descriptor, done) => setImmediate(done, null);
+  fs[`${name}Sync`] = () => undefined;
+}
+const handle = await fs.promises.open(new URL(import.meta.url));
+for (const name of ['sync', 'datasync']) {
+  Object.getPrototypeOf(handle)[name] = () => Promise.resolve();
+}
+await handle.close();
+syncBuiltinESMExports();
