@@ -1,80 +1,45 @@
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  jwtVerify,
-  type JWTVerifyGetKey,
-} from 'jose';
+import { errors, jwtVerify, type JWTPayload } from 'jose';
 import type { Config } from '../config/config.js';
-import { Failure } from '../errors/failure.js';
+import { IssuerKeys } from './issuer-keys.js';
 import type { Principal } from './principal.js';
 
 /** RFC 8725 section 3.1: only these, all asymmetric; with a shared secret each service could mint tokens. */
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/**
+ * RFC 8725 section 3.11: the types of an access token (RFC 9068 section 2.1) and of a JWT that names none of its own, so
+ * that a token that the same issuer made for another purpose, such as a logout token, is not taken for one.
+ */
+const TYPES = new Set([undefined, 'at+jwt', 'application/at+jwt', 'jwt']);
 /** How far the clocks of issuer and service may be apart. */
 const CLOCK_TOLERANCE_SECONDS = 30;
-/** Keys are fetched again after this time, so that a withdrawn key is noticed. */
-const JWKS_MAX_AGE_MS = 10 * 60_000;
-/** A token with an unknown key makes the keys be fetched again, at most this often. */
-const JWKS_COOLDOWN_MS = 1_000;
-const JWKS_TIMEOUT_MS = 2_000;
-/** After a fetch that failed, none is tried for this time: callers don't wait for a dead issuer one after the other. */
-const JWKS_RETRY_MS = 3_000;
 
-/** Checks signed JWTs (RFC 7519) against the keys that the issuer publishes (RFC 7517). */
+/** Checks signed JWTs (RFC 7519) against the keys that the issuer publishes. */
 export class JwtVerifier {
-  readonly #keyFor: JWTVerifyGetKey;
-  #failure: { error: Error; retryAt: number } | undefined;
+  readonly #keys: IssuerKeys;
 
   /** @param onFailure called once for each fetch of the keys that failed. */
   constructor(
     private readonly config: NonNullable<Config['auth']['jwt']>,
-    onFailure: (error: Error) => void,
+    onFailure: (error: unknown) => void,
   ) {
-    const remote = createRemoteJWKSet(new URL(config.jwksUrl), {
-      cacheMaxAge: JWKS_MAX_AGE_MS,
-      cooldownDuration: JWKS_COOLDOWN_MS,
-      timeoutDuration: JWKS_TIMEOUT_MS,
-      [customFetch]: (url, options) =>
-        this.#failure !== undefined && Date.now() < this.#failure.retryAt
-          ? Promise.reject(this.#failure.error)
-          : fetch(url, options),
-    });
-    this.#keyFor = async (header, token) => {
-      try {
-        return await remote(header, token);
-      } catch (thrown) {
-        if (thrown instanceof errors.JWKSNoMatchingKey || thrown instanceof errors.JWKSMultipleMatchingKeys)
-          throw thrown;
-        const error = thrown as Error;
-        if (error !== this.#failure?.error) {
-          this.#failure = { error, retryAt: Date.now() + JWKS_RETRY_MS };
-          onFailure(error);
-        }
-        // A key that is known goes on working.
-        const known = remote.jwks();
-        const key = known && (await createLocalJWKSet(known)(header, token).catch(() => undefined));
-        if (key !== undefined) return key;
-        throw new Failure(503, 'The keys of the token issuer cannot be fetched', { cause: error });
-      }
-    };
+    this.#keys = new IssuerKeys(config.jwksUrl, onFailure);
   }
 
   /**
-   * @returns who the token stands for, or `undefined` where it is refused: not a JWT, another algorithm, no key of the
-   *   issuer's, a wrong signature, issuer or audience, no expiry, expired, or not valid yet.
-   * @throws {Failure} 503 if the keys cannot be had, so nothing can be said about the token.
+   * @returns who the token stands for, or `undefined` if it is refused: not a JWT, another algorithm or type, no key of
+   *   the issuer's, a wrong signature, issuer or audience, a missing scope, no expiry, expired, or not valid yet.
+   * @throws {Failure} 503 if that cannot be told.
    */
   async verify(token: string): Promise<Principal | undefined> {
     try {
-      const { payload } = await jwtVerify(token, this.#keyFor, {
+      const { payload, protectedHeader } = await jwtVerify(token, this.#keys.keyFor, {
         algorithms: ALGORITHMS,
         issuer: this.config.issuer,
         audience: this.config.audience,
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
         requiredClaims: ['exp'],
       });
+      if (!TYPES.has(lowerCase(protectedHeader.typ)) || !this.#hasScope(payload)) return undefined;
       return { subject: payload.sub, expiresAt: ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000 };
     } catch (error) {
       // jose throws a TypeError for a key that is unfit, such as RSA of less than 2048 bits (RFC 7518 section 3.3).
@@ -82,4 +47,15 @@ export class JwtVerifier {
       throw error;
     }
   }
+
+  /** RFC 9068 section 2.2.3 and RFC 8693 section 4.2: `scope` is one text, with spaces between the scopes. */
+  #hasScope({ scope }: JWTPayload): boolean {
+    const granted = typeof scope === 'string' ? scope.split(' ') : [];
+    return this.config.scope.every((needed) => granted.includes(needed));
+  }
+}
+
+/** Media types are compared without regard to case (RFC 7515 section 4.1.9). What is no text becomes no type. */
+function lowerCase(type: unknown): string | undefined {
+  return type === undefined ? undefined : typeof type === 'string' ? type.toLowerCase() : '';
 }
