@@ -72,6 +72,8 @@ export async function createApp(
       allowedHeaders: ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
       exposedHeaders: ['X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
       maxAge: 600,
+      // allowedMethods() answers OPTIONS, whoever asks.
+      preflightContinue: true,
     });
   }
   app.use(allowedMethods(express));

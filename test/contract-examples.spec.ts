@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { EXAMPLES as OPERATION_EXAMPLES } from '../src/openapi/examples.js';
 import { exchange, post, type Answer } from './support/requests.js';
 import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
@@ -46,6 +47,14 @@ test('and to a create while the store cannot be reached', async () => {
   const { text } = await post(service.port, `{"id":${unusedId()},"name":"a"}`);
   await service.sql('ALTER TABLE elsewhere RENAME TO plants');
   expect(DOCUMENTED).toContain(text);
+});
+
+test('the examples for people and tools are what the service answers', async () => {
+  const { request, responses } = OPERATION_EXAMPLES.createPlant as (typeof OPERATION_EXAMPLES)[string];
+  const created = await post(service.port, JSON.stringify({ ...request, id: Number(unusedId()) }));
+  expect([created.status, created.json]).toEqual([200, responses[200]]);
+  for (const [status, example] of Object.entries(responses))
+    if (status !== '200') expect(DOCUMENTED).toContain(JSON.stringify(example));
 });
 
 test('every example of docs/CONTRACT.md is one of these', () => {

@@ -1,3 +1,5 @@
+import { EXAMPLES, withExamples } from './examples.js';
+
 /** The page of Swagger UI, at `docs` below whatever the service is reached by. */
 export const PAGE = `<!doctype html>
 <html lang="en">
@@ -35,24 +37,17 @@ const HOW_TO = \`
 
 For gateways, clients and tests: [openapi.json](openapi.json)\`;
 
+const examples = ${JSON.stringify(EXAMPLES)};
 // An id that nobody has taken yet, so that the example works as it stands.
-const plant = { id: Date.now(), name: 'Monstera', tag: 'indoor' };
-const responses = {
-  200: { name: plant.name, tag: plant.tag },
-  400: { error: 409, message: 'id is taken by another plant, with another name or tag.' },
-  401: { error: 401, message: 'A bearer token is needed, in the Authorization header.' },
-  503: { error: 503, message: 'The store cannot be reached; the same request may be sent again.' },
-};
+examples.createPlant.request.id = Date.now();
+
+${withExamples.toString()}
 
 /** Changes this page's own copy of the document; openapi.json stays the contract. */
-function forReaders(spec) {
-  const { post } = spec.paths['/plants'];
+function forReaders(document) {
+  const spec = withExamples(document, examples);
   spec.servers = [{ url: base }];
   spec.info.description += HOW_TO;
-  post.requestBody.content['application/json'].example = plant;
-  for (const [status, example] of Object.entries(responses)) {
-    post.responses[status].content['application/json'].example = example;
-  }
   return spec;
 }
 
@@ -93,9 +88,10 @@ main, noscript { display: block; max-width: 1000px; margin: 0 auto; font: 14px/1
 .swagger-ui .body-param__text { min-height: 7em; field-sizing: content; }
 .swagger-ui :focus-visible { outline: 3px solid var(--leaf); outline-offset: 2px; }
 
-/* What has nothing to say here: no tags, no parameters, one media type, no links. */
-.swagger-ui .opblock-tag, .swagger-ui .parameters-container, .swagger-ui .body-param-content-type,
-.swagger-ui .opblock-section:not(.opblock-section-request-body) > .opblock-section-header:first-child,
+/* What has nothing to say here: no tags, an operation without parameters, one media type, no links. */
+.swagger-ui .opblock-tag, .swagger-ui .body-param-content-type,
+.swagger-ui .opblock-section:not(.opblock-section-request-body, :has(table.parameters)) > .opblock-section-header:first-child,
+.swagger-ui .parameters-container:not(:has(table.parameters)),
 .swagger-ui .response-controls, .swagger-ui .response-col_links { display: none; }
 
 /* On a telephone long words are broken rather than the page made wider. */

@@ -85,7 +85,7 @@ export function parseAnswer(received: Buffer): Answer {
     status: Number(status),
     headers,
     text,
-    json: headers['content-type']?.includes('json') ? JSON.parse(text) : undefined,
+    json: text !== '' && headers['content-type']?.includes('json') ? JSON.parse(text) : undefined,
   };
 }
 

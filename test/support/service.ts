@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
+import type { DynamicModule } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { createApp } from '../../src/app.js';
-import { loadConfig } from '../../src/config/config.js';
+import { loadConfig, type Config } from '../../src/config/config.js';
 import { Database } from '../../src/database/database.js';
 import { createLogger } from '../../src/logging/logging.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
@@ -32,14 +34,16 @@ export interface StoredRow {
 
 /**
  * @param options.database one to use that the caller drops; without it the service gets its own.
- * @param options.prepare called with the application before it listens; as it is not the service as shipped any more,
- *   its responses are not judged by the contract.
+ * @param options.prepare called with the application before it listens.
+ * @param options.root makes the module to run, in place of the service's own. With either of these two it is not the
+ *   service as shipped any more, so its responses are not judged by the contract.
  */
 export async function startService(
   options: {
     env?: Record<string, string>;
     database?: TestDatabase;
     prepare?: (app: NestExpressApplication) => void;
+    root?: (config: Config, logger: Logger) => DynamicModule;
   } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
@@ -57,8 +61,10 @@ export async function startService(
       done();
     },
   });
-  const app = await createApp(config, createLogger(config.operations, sink));
-  const handOver = options.prepare === undefined ? recordResponses(app.getHttpServer()) : undefined;
+  const logger = createLogger(config.operations, sink);
+  const app = await createApp(config, logger, options.root?.(config, logger));
+  const isAsShipped = options.prepare === undefined && options.root === undefined;
+  const handOver = isAsShipped ? recordResponses(app.getHttpServer()) : undefined;
   options.prepare?.(app);
   await app.listen(config.http.port, config.http.host);
   try {

@@ -1,0 +1,178 @@
+import { Controller, Get, Module, Param, type DynamicModule } from '@nestjs/common';
+import { ApiOperation, ApiParam, ApiResponse } from '@nestjs/swagger';
+import type { Logger } from 'pino';
+import { AppModule } from '../src/app.module.js';
+import type { Config } from '../src/config/config.js';
+import { Database } from '../src/database/database.js';
+import { ErrorDto } from '../src/errors/error.dto.js';
+import { Failure } from '../src/errors/failure.js';
+import { Int64ParameterPipe } from '../src/http/int64-parameter.pipe.js';
+import { PlantDto } from '../src/plants/plant.dto.js';
+import { exchange, expectError, post, type Answer } from './support/requests.js';
+import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+
+// The service has one operation. This file adds another one to it, as a developer would, to show that everything which
+// is expected of an operation comes with it.
+
+const TIMEOUT_MS = 4_000;
+
+@Controller('plants')
+class ReadPlantController {
+  constructor(private readonly database: Database) {}
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'readPlant' })
+  @ApiParam({ name: 'id', schema: { type: 'integer', format: 'int64' } })
+  @ApiResponse({ status: 200, type: PlantDto })
+  @ApiResponse({ status: 400, type: ErrorDto })
+  @ApiResponse({ status: 401, type: ErrorDto })
+  @ApiResponse({ status: 404, type: ErrorDto })
+  @ApiResponse({ status: 503, type: ErrorDto })
+  async readPlant(@Param('id', Int64ParameterPipe) id: bigint): Promise<PlantDto> {
+    const [plant] = await this.database.query<PlantDto>(
+      { text: 'SELECT name FROM plants WHERE id = $1', values: [id.toString()] },
+      performance.now() + TIMEOUT_MS,
+    );
+    if (plant === undefined) throw new Failure(404, 'No plant has this id');
+    return plant;
+  }
+}
+
+@Module({ controllers: [ReadPlantController] })
+class WithSecondOperation {}
+
+function withSecondOperation(config: Config, logger: Logger): DynamicModule {
+  return {
+    module: WithSecondOperation,
+    imports: [AppModule.forRoot(config, logger)],
+  };
+}
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService({
+    env: { METRICS: 'on', CORS_ORIGINS: 'https://app.example' },
+    root: withSecondOperation,
+  });
+});
+afterAll(() => service.stop());
+
+const AUTHORIZATION = `Authorization: Bearer ${TOKEN}\r\n`;
+
+function send(method: string, path: string, headers = AUTHORIZATION): Promise<Answer> {
+  return exchange(service.port, [
+    `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`,
+  ]);
+}
+
+async function create(id: bigint): Promise<void> {
+  expect((await post(service.port, `{"id":${id},"name":"plant ${id}"}`)).status).toBe(200);
+}
+
+test.each([9223372036854775807n, -9223372036854775808n, 9007199254740993n, 0n])(
+  'its path parameter is exact: %s',
+  async (id) => {
+    await create(id);
+    const answer = await send('GET', `/plants/${id}`);
+    expect([answer.status, answer.json]).toEqual([200, { name: `plant ${id}` }]);
+  },
+);
+
+test.each(['9223372036854775808', '1e3', '1.0', '007', '-0', '+1', 'SECRET', '%31x', ' '])(
+  'what is no int64 is refused by name: %s',
+  async (id) => {
+    const answer = await send('GET', `/plants/${encodeURIComponent(id)}`);
+    expectError(answer, 400, 422);
+    expect(answer.text).toMatch(/"id must be an integer from -9223372036854775808 to 9223372036854775807\."/);
+  },
+);
+
+test('a status that it declares is answered as it is, with a message of its own', async () => {
+  const answer = await send('GET', `/plants/${unusedId()}`);
+  expectError(answer, 404);
+  expect(answer.json).toMatchObject({ message: 'No plant has this id.' });
+});
+
+test('a status that it does not declare is answered 400', async () => {
+  expectError(await send('GET', '/plants/1', `${AUTHORIZATION}Expect: tea\r\n`), 400, 417);
+});
+
+test.each(['/plants/1/', '/plants/', '/plants/1/2', '/Plants/1'])('nothing is at %s', async (path) => {
+  const answer = await send('GET', path);
+  expectError(answer, 404);
+  expect(answer.json).toMatchObject({ message: 'Nothing is at this path.' });
+});
+
+test('a parameter that is no percent-encoding is refused', async () => {
+  expectError(await send('GET', '/plants/%zz'), 400);
+});
+
+test('it needs a token', async () => {
+  const answer = await send('GET', '/plants/1', '');
+  expectError(answer, 401);
+  expect(answer.headers['www-authenticate']).toBe('Bearer realm="plant-store"');
+});
+
+test.each(['DELETE', 'POST', 'PATCH'])('%s is no method of its path', async (method) => {
+  const answer = await send(method, '/plants/1', '');
+  expectError(answer, 405);
+  expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
+});
+
+test('OPTIONS tells its methods, and HEAD is GET without a body', async () => {
+  const options = await send('OPTIONS', '/plants/1', '');
+  expect([options.status, options.headers.allow]).toEqual([204, 'GET, HEAD, OPTIONS']);
+  await create(42n);
+  const head = await send('HEAD', '/plants/42');
+  expect([head.status, head.text]).toEqual([200, '']);
+});
+
+test('the first operation is as it was', async () => {
+  const answer = await send('GET', '/plants', '');
+  expectError(answer, 405);
+  expect(answer.headers.allow).toBe('POST, OPTIONS');
+  expectError(await post(service.port, '{}'), 400, 422);
+});
+
+test('pages of another origin may use the methods that the document has', async () => {
+  const preflight = await send(
+    'OPTIONS',
+    '/plants/1',
+    'Origin: https://app.example\r\nAccess-Control-Request-Method: GET\r\n',
+  );
+  expect(preflight.headers['access-control-allow-methods']?.split(',').sort()).toEqual(['GET', 'POST']);
+});
+
+test('while the store cannot be reached it is 503', async () => {
+  await service.sql('ALTER TABLE plants RENAME TO elsewhere');
+  try {
+    const answer = await send('GET', '/plants/1');
+    expectError(answer, 503);
+    expect(answer.headers['retry-after']).toBe('1');
+  } finally {
+    await service.sql('ALTER TABLE elsewhere RENAME TO plants');
+  }
+});
+
+test('log lines and metrics have its template, and nothing of the path', async () => {
+  const id = unusedId();
+  await create(id);
+  expect((await send('GET', `/plants/${id}?SECRET`)).status).toBe(200);
+  expect((await send('GET', '/plants/SECRET')).status).toBe(400);
+  const logs = service.logs();
+  expect(logs).toMatch(/"method":"GET","route":"\/plants\/:id","status":200/);
+  expect(logs).toMatch(/"method":"GET","route":"\/plants\/:id","status":400,"error":422/);
+  const { text } = await send('GET', '/metrics', '');
+  expect(text).toMatch(/_count\{method="GET",route="\/plants\/:id",status="200"\} \d/);
+  for (const place of [logs, text]) {
+    expect(place).not.toContain('SECRET');
+    expect(place).not.toContain(String(id));
+  }
+});
+
+test('the document has it', async () => {
+  const { json } = await send('GET', '/openapi.json', '');
+  expect(json).toMatchObject({
+    paths: { '/plants': { post: {} }, '/plants/{id}': { get: { parameters: [{ name: 'id', in: 'path' }] } } },
+  });
+});
