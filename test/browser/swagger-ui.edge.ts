@@ -4,6 +4,7 @@ import { launchBrowser, openPage } from '../support/browser.js';
 import { GATEWAYS, startGateway, type Gateway } from '../support/gateway.js';
 import { exchange } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
+import { withSecondOperation } from '../support/second-operation.js';
 import { rowOf, startService, TOKEN, unusedId, type TestService } from '../support/service.js';
 
 const SCREENSHOTS = 'artifacts/screenshots';
@@ -100,6 +101,17 @@ needs('chromium')('Swagger UI', () => {
     await button(page, 'Execute').waitFor();
     expect((await execute(page)).status()).toBe(200);
     expect(complaints).toEqual([]);
+  });
+
+  test('shows the parameters of an operation that has some, and of no other', async () => {
+    const extended = await startService({ root: withSecondOperation });
+    try {
+      const { page } = await openPage(browser, `${extended.url}/docs`);
+      await page.locator('#operations-default-readPlant table.parameters').getByText('id').first().waitFor();
+      expect(await page.locator('.parameters-container:visible').count()).toBe(1);
+    } finally {
+      await extended.stop();
+    }
   });
 
   test('shows what answers a person who has no token', async () => {
