@@ -7,6 +7,7 @@ import fastify from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { ExactObject, parseExactJson } from '../../dist/src/json-body/exact-json.js';
 import { Metrics } from '../../dist/src/operations/metrics.js';
+import { PlantsMetrics } from '../../dist/src/plants/plants.metrics.js';
 import { requestIdOf } from '../../dist/src/operations/request-id.js';
 import { commits } from './group-commit.js';
 
@@ -15,6 +16,7 @@ const MAX_INT64 = 2n ** 63n - 1n;
 const acceptedDigest = hash('sha256', process.env.ACCESS_TOKEN, 'buffer');
 const remembered = new LRUCache({ max: 1_000, ttl: 60_000 });
 const metrics = new Metrics(true);
+const plantsMetrics = new PlantsMetrics(metrics);
 
 const app = fastify({ genReqId: requestIdOf });
 
@@ -85,7 +87,7 @@ app.post('/plants', { schema: { response } }, async (request, reply) => {
   const { id, name, tag } = plant;
   const result = await commits.create({ id, name, tag: tag ?? null });
   if (result === 'conflict') return reply.code(400).send({ error: 409, message: 'id is taken.' });
-  metrics.countCreate(result);
+  plantsMetrics.countCreate(result);
   return { name, tag };
 });
 
