@@ -70,7 +70,7 @@ export async function createApp(
       origin: config.http.corsOrigins,
       methods: operations.methods,
       allowedHeaders: ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
-      exposedHeaders: ['X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
+      exposedHeaders: ['Plant-Id', 'X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
       maxAge: 600,
       // allowedMethods() answers OPTIONS, whoever asks.
       preflightContinue: true,

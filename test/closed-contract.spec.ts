@@ -9,6 +9,7 @@ const OUTSIDE: Record<string, [status: number, type: string, body: string]> = {
   'a name of another type': [200, 'application/json', '{"name":5}'],
   'a tag of null': [200, 'application/json', '{"name":"a","tag":null}'],
   'no name': [200, 'application/json', '{"tag":"a"}'],
+  'no Plant-Id': [200, 'application/json', '{"name":"a"}'],
   'an error that is no int32': [400, 'application/json', '{"error":4000000000,"message":"a"}'],
   'an error that is text': [400, 'application/json', '{"error":"Bad Request","message":"a"}'],
   'a list of messages': [400, 'application/json', '{"error":400,"message":["a"]}'],
@@ -26,9 +27,11 @@ let proxy: string;
 beforeAll(async () => {
   service = await startService();
   upstream = createServer((incoming, outgoing) => {
-    const outside = OUTSIDE[String(incoming.headers['x-answer'])];
+    const name = String(incoming.headers['x-answer']);
+    const outside = OUTSIDE[name];
     if (outside !== undefined) {
-      outgoing.writeHead(outside[0], { 'Content-Type': outside[1] }).end(outside[2]);
+      const headers = name === 'no Plant-Id' ? {} : { 'Plant-Id': '1' };
+      outgoing.writeHead(outside[0], { ...headers, 'Content-Type': outside[1] }).end(outside[2]);
       return;
     }
     const { method, url, headers } = incoming;

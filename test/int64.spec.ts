@@ -30,7 +30,19 @@ describe('An id of 64 bits', () => {
   test.each([...new Set([...EDGES, ...BOUNDS])])('is stored as it was sent: %s', async (id) => {
     const answer = await create(`"id":${id},"name":"${id}"`);
     expect([answer.status, answer.text]).toEqual([200, `{"name":"${id}"}`]);
+    expect(answer.headers['plant-id']).toBe(`${id}`);
     expect(await rowOf(service, id)).toEqual({ id: `${id}`, name: `${id}`, tag: null });
+  });
+
+  test('that a client rounded is told in Plant-Id, by the create and by its repetition', async () => {
+    const id = 2n ** 61n + 1n;
+    const rounded = `${BigInt(Number(id))}`;
+    for (let times = 0; times < 2; times++) {
+      const { status, headers } = await create(`"id":${rounded},"name":"a"`);
+      expect([status, headers['plant-id']]).toEqual([200, rounded]);
+    }
+    expect((await create(`"id":${rounded},"name":"b"`)).headers).not.toHaveProperty('plant-id');
+    expect(rounded).not.toBe(`${id}`);
   });
 
   test.each([
@@ -58,7 +70,10 @@ describe('An id of 64 bits', () => {
   ])('is its value and not its spelling: %s', async (spelled, id) => {
     const name = `plant ${id}`;
     await service.sql('DELETE FROM plants WHERE id = $1', [`${id}`]);
-    expect((await create(`"id":${spelled},"name":"${name}"`)).status).toBe(200);
+    expect(await create(`"id":${spelled},"name":"${name}"`)).toMatchObject({
+      status: 200,
+      headers: { 'plant-id': `${id}` },
+    });
     expect(await rowOf(service, id)).toEqual({ id: `${id}`, name, tag: null });
     expect((await create(`"id":${id},"name":"${name}"`)).status).toBe(200);
     expect(await create(`"id":${spelled},"name":"another"`)).toMatchObject({ json: { error: 409 } });

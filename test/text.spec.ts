@@ -81,7 +81,7 @@ describe('A text', () => {
           { name: text },
         ]);
         expect(answers[0]?.headers).toMatchObject({
-          'content-type': 'application/json; charset=utf-8',
+          'content-type': 'application/json',
           'content-length': String(Buffer.byteLength(answers[0]?.text as string)),
         });
         expect(await bytesOf(asName)).toEqual({ name: hex(text), tag: null });

@@ -17,7 +17,7 @@ function isNewPlant(value) {
 function answer(response, status, body) {
   const text = JSON.stringify(body);
   response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(text),
   });
   response.end(text);

@@ -22,7 +22,7 @@ export function sendFailure(response: ServerResponse, failure: Failure, status =
 export function failureMessage(failure: Failure, status = failure.error): string {
   const body = JSON.stringify(bodyOf(failure));
   const headers = {
-    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
     ...headersOf(failure),
     Connection: 'close',

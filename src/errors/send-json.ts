@@ -1,9 +1,20 @@
 import type { ServerResponse } from 'node:http';
 
-/** Answers with a JSON value. */
-export function sendJson(response: ServerResponse, status: number, value: object): void {
+/**
+ * Answers with a JSON value.
+ *
+ * @param headers to send beside those of the body.
+ */
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: object,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const body = JSON.stringify(value);
   const length = String(Buffer.byteLength(body));
-  response.writeHead(status, ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', length]);
+  const head = ['Content-Type', 'application/json', 'Content-Length', length];
+  for (const name in headers) head.push(name, headers[name] as string);
+  response.writeHead(status, head);
   response.end(body);
 }

@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, ServerResponse, type Server, type ServerOptions } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type express from 'express';
+import { Answer } from './answer.js';
 import { withCommonHeaders } from './common-headers.js';
 import { routeLiteralPaths } from './literal-routes.js';
 import { sendJson } from '../errors/send-json.js';
@@ -55,7 +56,9 @@ export class FastExpressAdapter extends ExpressAdapter {
 
   /** Plain objects, as handlers return them, go without what Express looks at for each answer and nothing here uses. */
   override reply(response: ServerResponse, body: unknown, status = response.statusCode): void {
-    if (isPlainObject(body)) sendJson(response, status, body);
+    if (body instanceof Answer)
+      sendJson(response, status, body.body as object, body.headers as Record<string, string>);
+    else if (isPlainObject(body)) sendJson(response, status, body);
     else super.reply(response, body, status);
   }
 

@@ -75,6 +75,8 @@ export interface operations {
             /** @description Plant response */
             200: {
                 headers: {
+                    /** @description The id as it is stored, in decimal digits */
+                    "Plant-Id": string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -38,8 +38,8 @@ const pagePolicy = helmet({
  */
 export function serveDocs(app: Express, document: OpenAPIObject): void {
   const json = JSON.stringify(document, null, 2);
-  app.get('/openapi.json', send('application/json; charset=utf-8', json));
-  app.get('/openapi.yaml', send('application/yaml; charset=utf-8', dump(document)));
+  app.get('/openapi.json', send('application/json', json));
+  app.get('/openapi.yaml', send('application/yaml', dump(document)));
 
   const asset = (name: string) => readFileSync(join(assetsFolder(), name));
   app.get('/docs', pagePolicy, send('text/html; charset=utf-8', PAGE));
@@ -59,11 +59,13 @@ export function serveDocs(app: Express, document: OpenAPIObject): void {
 
 function send(type: string, content: string | Buffer) {
   const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
+  // Express would add a charset to the media type of a string, and JSON's has no such parameter (RFC 8259 section 11).
+  const bytes = Buffer.from(content as string);
   return (_request: Request, response: Response): void => {
     response.setHeader('Content-Type', type);
     response.setHeader('Cache-Control', CACHE_CONTROL);
     response.setHeader('ETag', etag);
-    response.send(content);
+    response.send(bytes);
   };
 }
 

@@ -1,6 +1,7 @@
 import { Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiBody, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import { ErrorDto } from '../errors/error.dto.js';
+import { Answer } from '../http/answer.js';
 import { JsonBody } from '../json-body/json-body.js';
 import type { operations } from '../openapi/contract.generated.js';
 import { NewPlantDto } from './new-plant.dto.js';
@@ -13,7 +14,12 @@ type CreatePlant = operations['createPlant'];
 interface PlantsOperations {
   createPlant(
     newPlant: CreatePlant['requestBody']['content']['application/json'],
-  ): Promise<CreatePlant['responses'][200]['content']['application/json']>;
+  ): Promise<
+    Answer<
+      CreatePlant['responses'][200]['content']['application/json'],
+      CreatePlant['responses'][200]['headers']
+    >
+  >;
 }
 
 @Controller('plants')
@@ -28,7 +34,18 @@ export class PlantsController implements PlantsOperations {
     description: 'Creates a new plant in the store',
   })
   @ApiBody({ type: NewPlantDto })
-  @ApiResponse({ status: 200, type: PlantDto, description: 'Plant response' })
+  @ApiResponse({
+    status: 200,
+    type: PlantDto,
+    description: 'Plant response',
+    headers: {
+      'Plant-Id': {
+        description: 'The id as it is stored, in decimal digits',
+        required: true,
+        schema: { type: 'string', pattern: '^(0|-?[1-9][0-9]{0,18})$' },
+      },
+    },
+  })
   @ApiResponse({ status: 400, type: ErrorDto, description: 'Unexpected error' })
   @ApiResponse({
     status: 401,
@@ -46,10 +63,14 @@ export class PlantsController implements PlantsOperations {
     type: ErrorDto,
     description: 'The store cannot be reached or is overloaded; the same request may be sent again',
     headers: {
-      'Retry-After': { description: 'Seconds to wait before the next try', schema: { type: 'integer' } },
+      'Retry-After': {
+        description: 'Seconds to wait before the next try',
+        schema: { type: 'integer', format: 'int32', minimum: 1 },
+      },
     },
   })
-  createPlant(@JsonBody() newPlant: NewPlantDto): Promise<PlantDto> {
-    return this.plants.createPlant(newPlant);
+  async createPlant(@JsonBody() newPlant: NewPlantDto) {
+    const plant: PlantDto = await this.plants.createPlant(newPlant);
+    return new Answer(plant, { 'Plant-Id': newPlant.id.toString() });
   }
 }

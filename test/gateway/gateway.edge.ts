@@ -24,7 +24,7 @@ const MEBIBYTE = 1024 * 1024;
 const SERVED = [
   ['GET', '/docs', 'text/html; charset=utf-8'],
   ['GET', '/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
-  ['GET', '/openapi.json', 'application/json; charset=utf-8'],
+  ['GET', '/openapi.json', 'application/json'],
 ] as const;
 
 const NOT_SERVED = [

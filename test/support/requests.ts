@@ -95,5 +95,5 @@ export function expectError(answer: Answer, status: number, error = status): voi
     status,
     json: { error, message: expect.stringMatching(/^[A-Z\p{L}].*\.$/su) as string },
   });
-  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(answer.headers['content-type']).toBe('application/json');
 }
