@@ -31,8 +31,8 @@ export class LogOutput implements DestinationStream {
   /** @param onDropped called with the number of lines that were dropped, once there is room again. */
   constructor(private readonly onDropped: (lines: number) => void) {
     process.on('exit', () => {
-      const deadline = Date.now() + LAST_LINES_MS;
-      while (this.#send() === 'EAGAIN' && Date.now() < deadline);
+      const deadline = performance.now() + LAST_LINES_MS;
+      while (this.#send() === 'EAGAIN' && performance.now() < deadline);
     });
   }
 

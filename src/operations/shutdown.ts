@@ -50,8 +50,8 @@ export function stopGracefully(
 
     server.close();
     server.closeIdleConnections();
-    const begun = Date.now();
-    const elapsed = () => Date.now() - begun;
+    const begun = performance.now();
+    const elapsed = () => performance.now() - begun;
     const mustWait = () => allUnderWay().some(({ complete }) => complete || elapsed() < ARRIVAL_MS);
     while (mustWait() && elapsed() < config.shutdownTimeoutMs) {
       await delay(POLL_MS);

@@ -95,11 +95,17 @@ export class PlantsRepository extends Repository<PlantEntity> {
     return plants.filter(({ id }) => inserted.has(id));
   }
 
+  /**
+   * Reads the plants that have these ids, as durably as if they were stored now. Each row found also writes an empty
+   * message to the server's log (pg_logical_emit_message, for which SELECT and INSERT on the table suffice). So the
+   * statement has a commit of its own, which waits for the disk and for synchronous standbys. A row can be visible
+   * although its own commit gave up that wait; such a row is gone after a failover.
+   */
   async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
     const found = await this.database.query<Parameters<typeof fromRow>[0]>(
       {
-        text: `SELECT ${SELECTION} FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
+        text: `SELECT ${SELECTION}, pg_logical_emit_message(true, '', '') FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
         values: plants.map(({ id }) => id.toString()),
       },
       deadline,
