@@ -1,10 +1,8 @@
 import { availableParallelism } from 'node:os';
 
-/** @type {import('jest').Config} */
-export default {
+/** What every project shares. */
+const common = {
   testEnvironment: 'node',
-  roots: ['<rootDir>/src', '<rootDir>/test'],
-  testMatch: ['**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {
@@ -21,6 +19,27 @@ export default {
       },
     ],
   },
+};
+
+/** A suite that takes longer or needs more than Node.js: a folder of `test/`, run by `npm run test:<name>`. */
+const suite = (displayName) => ({
+  ...common,
+  displayName,
+  roots: ['<rootDir>/src', `<rootDir>/test/${displayName}`],
+  testMatch: [`<rootDir>/test/${displayName}/*.spec.ts`],
+});
+
+/** @type {import('jest').Config} */
+export default {
+  projects: [
+    {
+      ...common,
+      displayName: 'service',
+      roots: ['<rootDir>/src', '<rootDir>/test'],
+      testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts'],
+    },
+    ...['faults', 'gateway', 'browser', 'image', 'fuzz'].map(suite),
+  ],
   globalSetup: './test/support/global-setup.js',
   globalTeardown: './test/support/global-teardown.js',
   reporters: [
@@ -28,7 +47,8 @@ export default {
     './test/support/contract-judge.js',
     ...(process.env.TEST_TALLY === undefined ? [] : ['./.ci/tally.js']),
   ],
-  testTimeout: 30_000,
+  // Ends a test that hangs; on a busy machine one that works may take a minute.
+  testTimeout: 180_000,
   // Much of a run is waiting. Jest's own default, the processors less one, would leave a machine of two with one worker.
   maxWorkers: Math.max(2, availableParallelism() - 1),
 };
