@@ -1,9 +1,22 @@
-// For a container's health check, where there is no curl: `node healthcheck.js live` or `ready`.
-const { PORT = '3000' } = process.env;
+// For a container's health check, as there is no curl: `node healthcheck.js live` or `ready`. It asks where the service
+// listens, so it reads the environment as the service does.
+import { request } from 'node:http';
+import { loadEnvFile } from 'node:process';
 
 try {
-  const url = `http://127.0.0.1:${PORT}/health/${process.argv[2]}`;
-  process.exit((await fetch(url)).ok ? 0 : 1);
+  loadEnvFile('.env');
 } catch {
-  process.exit(1);
+  // There need not be one.
 }
+const setting = (name, otherwise) => process.env[name]?.trim() || otherwise;
+
+const host = setting('HOST', '127.0.0.1');
+const loopback = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+request({
+  host: loopback[host] ?? host,
+  port: setting('METRICS_PORT', setting('PORT', '3000')),
+  path: `/health/${process.argv[2]}`,
+})
+  .on('response', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1))
+  .on('error', () => process.exit(1))
+  .end();

@@ -18,12 +18,24 @@ import { buildDocument } from './openapi/document.js';
 import { Operations } from './openapi/operations.js';
 import { NestLogger } from './logging/logging.js';
 import { METRICS, type Metrics } from './operations/metrics.js';
+import { OperationsPort } from './operations/operations-port.js';
 import { refusalLog, requestLog } from './operations/request-log.js';
 
 /** Longest time for the headers of a request, and for all of it, to arrive. Idle connections are not bound by these. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUT_CHECK_MS = 1_000;
+
+/** Beside the token and the body: what tracing and gateways add, and a body's coding. */
+const CORS_REQUEST_HEADERS = [
+  'Authorization',
+  'Content-Type',
+  'Content-Encoding',
+  'X-Request-Id',
+  'traceparent',
+  'tracestate',
+  'baggage',
+];
 
 /**
  * The whole service, not listening yet: what `main.ts` runs and what the tests test.
@@ -69,16 +81,17 @@ export async function createApp(
     app.enableCors({
       origin: config.http.corsOrigins,
       methods: operations.methods,
-      allowedHeaders: ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
+      allowedHeaders: CORS_REQUEST_HEADERS,
       exposedHeaders: ['Plant-Id', 'X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
       maxAge: 600,
       // allowedMethods() answers OPTIONS, whoever asks.
       preflightContinue: true,
     });
   }
+  if (config.operations.metricsPort !== undefined) app.use(app.get(OperationsPort).separate());
   app.use(allowedMethods(express));
   app.useGlobalFilters(new FailureFilter(operations, logger));
-  serveDocs(express, document);
+  if (config.http.docs) serveDocs(express, document);
 
   const server = app.getHttpServer();
   const refuse = refuseBy(

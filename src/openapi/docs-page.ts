@@ -60,7 +60,6 @@ fetch('openapi.json')
       deepLinking: false,
       docExpansion: 'full',
       tryItOutEnabled: true,
-      persistAuthorization: true,
       displayRequestDuration: true,
       defaultModelsExpandDepth: 0,
       validatorUrl: null,

@@ -6,17 +6,19 @@ import { Lifecycle } from './lifecycle.js';
 import { LOGGER } from '../logging/logging.js';
 import { METRICS, Metrics } from './metrics.js';
 import { MetricsController } from './metrics.controller.js';
+import { OperationsPort } from './operations-port.js';
 
 @Global()
 @Module({})
 export class OperationsModule {
   static forRoot(config: Config, logger: Logger): DynamicModule {
-    const { metrics } = config.operations;
+    const { metrics, metricsPort } = config.operations;
     return {
       module: OperationsModule,
       controllers: metrics ? [HealthController, MetricsController] : [HealthController],
       providers: [
         Lifecycle,
+        ...(metricsPort === undefined ? [] : [OperationsPort]),
         { provide: LOGGER, useValue: logger },
         { provide: METRICS, useFactory: () => new Metrics(metrics) },
       ],

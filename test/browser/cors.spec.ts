@@ -98,7 +98,8 @@ needs('chromium')('a page at another origin', () => {
       {
         'access-control-allow-origin': origin('allowed'),
         'access-control-allow-methods': 'POST',
-        'access-control-allow-headers': 'Authorization,Content-Type,X-Request-Id,traceparent',
+        'access-control-allow-headers':
+          'Authorization,Content-Type,Content-Encoding,X-Request-Id,traceparent,tracestate,baggage',
         vary: 'Origin',
       },
     ]);

@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { networkInterfaces } from 'node:os';
+import { resolve } from 'node:path';
+import { createServer, type AddressInfo } from 'node:net';
+import { OperationsPort } from '../src/operations/operations-port.js';
+import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { expectError, exchange, post } from './support/requests.js';
+import { startService, unusedId, type TestService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
+
+const undo = undoAfterEach();
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+async function start(env: Record<string, string>): Promise<TestService> {
+  const service = await startService({ env, database });
+  undo(() => service.stop());
+  return service;
+}
+
+const get = (port: number, path: string) =>
+  exchange(port, [`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`]);
+
+describe('METRICS_PORT', () => {
+  const INSIDE = ['/metrics', '/health/live', '/health/ready'];
+  const OUTSIDE = ['/openapi.json', '/docs', '/nothing'];
+
+  test('has metrics and probes, which the other port does not have', async () => {
+    const service = await start({ METRICS: 'on', METRICS_PORT: '0' });
+    const { port: inside } = service.app.get(OperationsPort);
+    for (const path of INSIDE) {
+      expect(await get(inside, path)).toMatchObject({ status: 200 });
+      expectError(await get(service.port, path), 404);
+    }
+    for (const path of OUTSIDE) expectError(await get(inside, path), 404);
+    expectError(await post(inside, `{"id":${unusedId()},"name":"a"}`), 400, 404);
+    expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
+    expect((await get(service.port, '/docs')).status).toBe(200);
+    // Requests of both are counted and logged.
+    const { text } = await get(inside, '/metrics');
+    expect(text).toMatch(/_count\{method="GET",route="\/health\/ready",status="200"\} 1\n/);
+    expect(service.logs()).toContain('"route":"/health/ready"');
+  });
+
+  test('answers what is no HTTP as the other port does', async () => {
+    const service = await start({ METRICS_PORT: '0' });
+    expectError(await exchange(service.app.get(OperationsPort).port, ['nonsense\r\n\r\n']), 400);
+  });
+
+  test('that is taken is an error of the start', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    undo(() => other.close());
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    await expect(start({ METRICS_PORT: String(port) })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+      port,
+    });
+  });
+
+  test('is closed with the service', async () => {
+    const service = await startService({ env: { METRICS_PORT: '0' }, database });
+    const { port } = service.app.get(OperationsPort);
+    await service.stop();
+    await expect(get(port, '/health/live')).rejects.toThrow('ECONNREFUSED');
+  });
+});
+
+describe('DOCS=off', () => {
+  test('serves neither the page nor the document', async () => {
+    const service = await start({ DOCS: 'off' });
+    for (const path of [
+      '/',
+      '/docs',
+      '/docs/',
+      '/docs/swagger-ui-bundle.js',
+      '/openapi.json',
+      '/openapi.yaml',
+    ])
+      expectError(await get(service.port, path), 404);
+    expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
+    // The statuses of the operation go on being those of the document.
+    expectError(await post(service.port, '{}'), 400, 422);
+  });
+});
+
+describe('the health check asks the address that the service listens on', () => {
+  const check = (env: Record<string, string>, name = 'ready') =>
+    new Promise<number>((done) => {
+      execFile(process.execPath, [resolve('deploy/healthcheck.js'), name], { cwd: '/', env }, (error) =>
+        done(error === null ? 0 : Number(error.code)),
+      );
+    });
+  const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
+    addresses?.some(({ address }) => address === '::1'),
+  );
+  const hosts = ['127.0.0.1', '0.0.0.0', 'localhost', '127.0.0.2', ...(hasIpv6 ? ['::1', '::'] : [])];
+
+  test.each(hosts)('HOST=%s', async (host) => {
+    const service = await start({ HOST: host });
+    const { port } = service.app.getHttpServer().address() as AddressInfo;
+    expect(await check({ HOST: ` ${host}\n`, PORT: String(port), METRICS_PORT: '' })).toBe(0);
+    expect(await check({ HOST: host, PORT: String(port) }, 'nothing')).toBe(1);
+  });
+
+  test('METRICS_PORT', async () => {
+    const service = await start({ METRICS_PORT: '0' });
+    const inside = service.app.get(OperationsPort).port;
+    expect(await check({ PORT: String(service.port), METRICS_PORT: String(inside) })).toBe(0);
+    expect(await check({ PORT: String(service.port) })).toBe(1);
+  });
+
+  test('a service that is not there', async () => {
+    expect(await check({ PORT: '1' })).toBe(1);
+  });
+});
+
+test('a page of a listed origin may send what tracing adds, and a coded body', async () => {
+  const service = await start({ CORS_ORIGINS: 'https://app.example.com' });
+  const allowed = await new Promise<string>((done, fail) => {
+    request(
+      {
+        port: service.port,
+        path: '/plants',
+        method: 'OPTIONS',
+        headers: { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' },
+      },
+      ({ headers }) => done(String(headers['access-control-allow-headers'])),
+    )
+      .on('error', fail)
+      .end();
+  });
+  expect(allowed.toLowerCase().split(',')).toEqual(
+    expect.arrayContaining(['traceparent', 'tracestate', 'baggage', 'content-encoding', 'authorization']),
+  );
+});
