@@ -196,7 +196,7 @@ describe('A name that stands twice', () => {
     ['A member', '"id":1,"name":"a","x":1.5,"x":1.6'],
     ['A member', '"id":1,"name":"a","x":[1],"x":[2]'],
   ])('with two values is refused: %s in {%s}', (name, members) =>
-    expectRefused(`{${members}}`, 400, `${name} stands twice in the body with two values.`),
+    expectRefused(`{${members}}`, 400, `${name} appears twice in the body with different values.`),
   );
 
   test.each([

@@ -11,14 +11,13 @@ const SECURITY_HEADERS = [
 ];
 
 /**
- * The headers of every response to a request that has an id: the id, and what a browser may do with the response, unless
- * the response says otherwise (as the pages of Swagger UI do).
+ * The headers of every response to a request that has an id: the id, and what a browser may do with the response. A
+ * response may say otherwise, as the pages of Swagger UI do.
  *
- * They join the others when these are written. Each that is set before goes through Node's table of headers and is
- * copied from there: 4 % of what a create costs.
+ * They are added when the headers are written: setHeader() would store and copy each one again, 4 % of a create's CPU.
  *
- * @param head what `response.writeHead` was called with.
- * @returns what to write in its place.
+ * @param head the arguments of `response.writeHead`.
+ * @returns the arguments to use instead.
  */
 export function withCommonHeaders(response: ServerResponse, head: unknown[]): unknown[] {
   const { id } = response.req as Request;

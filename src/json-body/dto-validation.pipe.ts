@@ -9,7 +9,7 @@ import { Failure } from '../errors/failure.js';
 import { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
-/** A DTO class whose rules stand ready: the members it declares and a check of each that builds nothing for a good value. */
+/** A DTO class made ready: the members that it declares, and a check that builds nothing for a good body. */
 interface CompiledDto {
   members: string[];
   accepts: (dto: Record<string, unknown>) => boolean;
@@ -17,15 +17,15 @@ interface CompiledDto {
 
 const compiledDtos = new Map<unknown, CompiledDto>();
 
-/** The members that a DTO class declares, as class-validator's metadata has them. */
+/** The members that a DTO class declares to class-validator. */
 export function memberNames(metatype: unknown): string[] {
   return compile(metatype).members;
 }
 
 /**
- * Nest's ValidationPipe with a short way for good bodies: they pass by the same class-validator constraints, called
- * directly; only a body that one of them refuses goes through class-validator itself, which words the message.
- * Members that the DTO does not declare are ignored.
+ * Nest's ValidationPipe, with a fast path for good bodies: the same class-validator constraints are called directly. Only
+ * a body that one of them refuses goes through class-validator itself, which words the message. Members that the DTO does
+ * not declare are ignored.
  *
  * @throws {Failure} 422 naming every member that is missing, of a wrong type or out of range; 400 if the only fault is
  *   text that cannot be stored.
@@ -57,11 +57,11 @@ function compile(metatype: unknown): CompiledDto {
   const storage = getMetadataStorage();
   const rules = storage.getTargetValidationMetadatas(metatype as Type, '', false, false);
   if (rules.some(looksInside))
-    throw new Error('A rule looks into a list or an object, of which nothing is read');
+    throw new Error('A rule validates the content of an array or object, which is never read');
   const members = [...new Set(rules.map((rule) => rule.propertyName))];
   const checks = members.map((member) => {
     const own = rules.filter((rule) => rule.propertyName === member);
-    // What ValidateIf and IsOptional leave behind: the other rules count only where each condition holds.
+    // ValidateIf and IsOptional become conditions: the other rules count only if every condition holds.
     const conditions = own.filter(isCondition).map((rule) => rule.constraints[0] as Condition);
     const constraints = own
       .filter((rule) => !isCondition(rule))
@@ -80,7 +80,7 @@ function compile(metatype: unknown): CompiledDto {
         !conditions.every((condition) => condition(dto, value)) ||
         constraints.every(
           ({ instance, constraints }) =>
-            // Written out, since V8 makes a new hidden class for each object that is spread with a member more.
+            // Written out: a spread would make V8 create a hidden class for each call.
             instance.validate(value, { value, object: dto, property: member, targetName, constraints }) ===
             true,
         )

@@ -45,7 +45,7 @@ export class ExactObject {
     const first = this.#sources.get(name);
     if (first === undefined) this.#sources.set(name, source);
     else if (first !== source && !this.#isFirstValue(name, first, readValue(source)))
-      throw new MalformedJsonError('stands twice in the body with two values', name);
+      throw new MalformedJsonError('appears twice in the body with different values', name);
   }
 
   /** Two values that are spelled differently are one where they are the same string or the same integer. */

@@ -14,7 +14,7 @@ import { Failure } from '../errors/failure.js';
 import { continueReading } from '../connection/expectation.js';
 import { readJsonText } from './request-body.js';
 
-/** Reads the request's JSON body, exactly. The guards have run by then, so a body without a good token is never read. */
+/** Reads the request's JSON body exactly. Pipes run after guards, so nothing is read without a good token. */
 @Injectable()
 export class JsonBodyPipe implements PipeTransform<Request> {
   constructor(@Inject(CONFIG) private readonly config: Config) {}
@@ -26,7 +26,7 @@ export class JsonBodyPipe implements PipeTransform<Request> {
     } catch (error) {
       if (!(error instanceof MalformedJsonError)) throw error;
       if (error.member === undefined) throw new Failure(400, error.message);
-      // Only a name that the contract gives is repeated: any other is the client's own text.
+      // A name from the contract may be repeated. Any other is the client's own text.
       const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
       throw new Failure(400, `${name} ${error.message}`);
     }

@@ -5,7 +5,7 @@ import { Database } from '../database/database.js';
 import { Failure } from '../errors/failure.js';
 import { Lifecycle } from './lifecycle.js';
 
-/** Probes for an orchestrator. They are for the inside: no part of the contract, and no business of a gateway. */
+/** Probes for an orchestrator. They are no part of the contract, and a gateway has no business with them. */
 @ApiExcludeController()
 @Controller('health')
 export class HealthController {
@@ -14,7 +14,7 @@ export class HealthController {
     private readonly lifecycle: Lifecycle,
   ) {}
 
-  /** Whether the process works at all. It does not ask the database: restarting the service would not mend that. */
+  /** Whether the process works at all. It does not ask the database: a restart would not mend that. */
   @Get('live')
   @Public()
   @HttpCode(200)

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export const METRICS = Symbol('METRICS');
 
-/** What Prometheus reads. Every label has a fixed, small set of values. Nothing is collected unless `enabled`. */
+/** What Prometheus reads. Every label has a small, fixed set of values. Nothing is collected unless `enabled`. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests: Histogram<'method' | 'route' | 'status'>;

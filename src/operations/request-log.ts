@@ -14,12 +14,12 @@ const TRACEPARENT =
 /** The label of a request that no route takes. */
 const UNMATCHED = 'unmatched';
 
-/** The client went away before there was an answer: not a status that anybody was sent, but nginx's number for it. */
+/** nginx's number for a client that went away before there was an answer. Nobody was sent it. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 /**
- * One log line and one observation for each request, when its response has ended. The path is told by its route's
- * template alone: what the client wrote (path, query, headers, body) is not for the logs.
+ * One log line and one observation for each request, when its response has ended. They name the route's template, never
+ * what the client wrote: path, query, headers and body stay out of the log.
  */
 export function requestLog(logger: Logger, metrics: Metrics) {
   return (request: Request, response: Response, next: NextFunction): void => {

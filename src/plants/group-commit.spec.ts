@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import fc from 'fast-check';
 import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
 import { GroupCommit, type CreateResult, type GroupCommitLimits, type WrittenRow } from './group-commit.js';
-import type { StoredPlant } from './plant.columns.js';
+import { toStored, type StoredPlant } from './plant.columns.js';
 
 const LIMITS: GroupCommitLimits = {
   batchRows: 4,
@@ -62,7 +62,7 @@ function insert(table: Map<bigint, StoredPlant>, plant: StoredPlant): WrittenRow
   return { isNew: true, stored: plant };
 }
 
-const plant = (id: number, name = `plant ${id}`): StoredPlant => ({ id: BigInt(id), name, tag: null });
+const plant = (id: number, name = `plant ${id}`): StoredPlant => toStored({ id: BigInt(id), name });
 
 /** Lets everything happen that waits for no timer and no statement. */
 const settle = async () => {

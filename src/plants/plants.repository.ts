@@ -12,13 +12,13 @@ import { PlantsMetrics } from './plants.metrics.js';
 
 const BATCH_ROWS = 64;
 const BATCH_CHARACTERS = 1024 * 1024;
-/** The text of so few rows is parsed once for each session; that of more weighs little against what it inserts. */
+/** Statements of up to so many rows are prepared. Parsing a larger one costs little beside what it inserts. */
 const PREPARED_ROWS = 8;
-/** Two keep the database busy while the answer of one is read; more make the batches smaller. */
+/** Two keep the database busy while one answer is read. More would make the batches smaller. */
 const MAX_CONCURRENT_STATEMENTS = 2;
 const WAITING_CREATES = 2_048;
 const WAITING_CHARACTERS = 16 * 1024 * 1024;
-/** How often a row is tried whose id was taken when it was inserted, and free when it was looked for. */
+/** How often a row is tried again whose id was taken when it was inserted and free when it was looked up. */
 const MAX_ROUNDS = 3;
 
 type Insert = Omit<Statement, 'values'>;
