@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import bytes from 'bytes';
 import { EnvError, makeValidator } from 'envalid';
 import proxyAddr from 'proxy-addr';
+import { parseDatabaseUrl } from './database-url.js';
 import { digestOfToken } from './token-digest.js';
 
 // The kinds of values that variables have. Each message completes a sentence that starts with the variable's name. It
@@ -68,15 +69,22 @@ export const baseUrl = makeValidator<string>((input) => {
   return input.replace(/\/$/, '');
 });
 
+/** What {@link parseDatabaseUrl} reads. */
 export const databaseUrl = makeValidator<string>((input) => {
-  const url = parseUrl(input, 'postgres', 'postgresql');
-  if (url.hostname.includes(',')) throw new EnvError('must name one host: several are not supported');
+  if (!/^(postgres(ql)?|socket):\//.test(input)) {
+    throw new EnvError('must be a URL that starts with postgres:// or postgresql://');
+  }
   try {
     decodeURIComponent(input);
   } catch {
     throw new EnvError(
       'has a percent sign that starts no escape sequence: write %25 for one in a user name or password',
     );
+  }
+  try {
+    parseDatabaseUrl(input);
+  } catch (error) {
+    throw new EnvError((error as Error).message);
   }
   return input;
 });

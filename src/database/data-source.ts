@@ -1,18 +1,19 @@
+import type { Logger } from 'pino';
 import { DataSource, type DataSourceOptions } from 'typeorm';
+import type { Pool } from 'pg';
 import { MIGRATIONS } from '../../migrations/index.js';
 import type { Config } from '../config/config.js';
+import { parseDatabaseUrl } from '../config/database-url.js';
 import { PlantEntity } from '../plants/plant.entity.js';
-import type { EmbeddedPostgres } from './embedded/embedded-postgres.js';
+import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded/embedded-postgres.js';
+import { DatabaseFault } from './errors.js';
+import { Session } from './session.js';
 
 /**
- * The one description of the database, for the service, the migrations and TypeORM's command line.
- *
- * @param onIdleError called when a connection of the pool that is not in use is lost.
+ * The one description of the database, for the service, the migrations and TypeORM's command line. Only here is it
+ * decided whether that is a server or the embedded database.
  */
-export function createDataSource(
-  config: Config['database'],
-  onIdleError: (error: Error) => void,
-): DataSource {
+export function createDataSource(config: Config['database'], logger: Logger): DataSource {
   const options: DataSourceOptions = {
     type: 'postgres',
     applicationName: 'plant-store',
@@ -24,17 +25,49 @@ export function createDataSource(
     installExtensions: false,
     logging: false,
     connectTimeoutMS: config.timeoutMs,
-    poolErrorHandler: onIdleError,
-    ...(config.url === undefined
-      ? { username: 'postgres', database: 'postgres', poolSize: 1 }
-      : { url: config.url, poolSize: config.poolSize, extra: { keepAlive: true } }),
+    poolErrorHandler: () => undefined,
   };
-  return new DataSource(options);
+  if (config.url === undefined) return new EmbeddedDataSource(options, config.dataDir, logger);
+  // TypeORM would read the address by a parser of its own, which knows less than the driver's.
+  const extra = { Client: Session, keepAlive: true, ...parseDatabaseUrl(config.url) };
+  return new DataSource({ ...options, poolSize: config.poolSize, extra });
 }
 
-/** Lets a data source reach the embedded database by its stream; before `initialize`. */
-export function useEmbedded(dataSource: DataSource, embedded: EmbeddedPostgres): void {
-  dataSource.setOptions({
-    extra: { stream: embedded.openStream, idleTimeoutMillis: 0 },
-  });
+/** The pool of connections; undefined before the data source is initialized. */
+export function poolOf(dataSource: DataSource): Pool | undefined {
+  // TypeORM's name for it.
+  return (dataSource.driver as { master?: Pool }).master;
+}
+
+/** A data source that opens the embedded database when it is initialized, and closes it when it is destroyed. */
+class EmbeddedDataSource extends DataSource {
+  #embedded: EmbeddedPostgres | undefined;
+
+  constructor(
+    options: DataSourceOptions,
+    private readonly dataDir: string,
+    private readonly log: Logger,
+  ) {
+    super({ ...options, poolSize: 1 } as DataSourceOptions);
+  }
+
+  override async initialize(): Promise<this> {
+    try {
+      this.#embedded ??= await openEmbeddedPostgres(this.dataDir, this.log);
+    } catch (error) {
+      throw new DatabaseFault((error as Error).message, { cause: error });
+    }
+    const { openStream } = this.#embedded;
+    // Each is named here, since `pg` takes what it is not told from the PG* variables of the environment.
+    const session = { user: 'postgres', database: 'postgres', ssl: false, sslnegotiation: 'postgres' };
+    const extra = { Client: Session, stream: openStream, idleTimeoutMillis: 0, options: ' ', ...session };
+    this.setOptions({ extra });
+    return super.initialize();
+  }
+
+  override async destroy(): Promise<void> {
+    if (this.isInitialized) await super.destroy();
+    await this.#embedded?.close();
+    this.#embedded = undefined;
+  }
 }

@@ -13,10 +13,7 @@ import { Database } from './database.js';
     {
       provide: DataSource,
       inject: [CONFIG, LOGGER],
-      useFactory: (config: Config, logger: Logger) =>
-        createDataSource(config.database, (err) =>
-          logger.warn({ err }, 'An idle database connection was lost'),
-        ),
+      useFactory: (config: Config, logger: Logger) => createDataSource(config.database, logger),
     },
     Database,
   ],

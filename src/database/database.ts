@@ -1,63 +1,53 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import type { PoolClient, QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { LOGGER } from '../logging/logging.js';
-import { abandonStatement } from './cancel.js';
-import { useEmbedded } from './data-source.js';
-import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded/embedded-postgres.js';
-import {
-  blamesPreparation,
-  isValueError,
-  isRetryable,
-  maySucceedLater,
-  StoreUnavailable,
-  ValuesRefused,
-} from './errors.js';
+import { checkEncoding, placeOf } from './catalogue.js';
+import { maySucceedLater, StoreUnavailable } from './errors.js';
 import { migrate } from './migrate.js';
+import { Statements, type Statement } from './statements.js';
 
-/** How often a statement is sent at the most where the database says that it may be sent again. */
-const MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
-/** One in so many failed starts is logged: the first, and then two a minute where each fails at once. */
+/** Of failed starts every so manieth is logged: the first, and then two a minute if each fails at once. */
 const ATTEMPTS_PER_LOG_LINE = 60;
 const READY_TIMEOUT_MS = 1_000;
-/** How long a failed statement counts against the readiness where none succeeds after it, as without traffic. */
+/** How long a failed statement counts against the readiness at least, if none succeeds after it. */
 const FAILURE_COUNTS_MS = 5_000;
 
-/** A statement with its parameters. With a name it goes out as a prepared statement. */
-export interface Statement {
-  name?: string;
-  text: string;
-  values: unknown[];
-}
+/**
+ * Writes nothing but an empty message to the server's log. Its commit waits, as a create's does, for the disk and for
+ * synchronous standbys.
+ */
+const COMMIT = "SELECT pg_logical_emit_message(true, '', '')";
 
-/** The connection to the database: its start, its statements with their time limit, and its end. */
+/** The connection to the database: its start, its readiness and its end. */
 @Injectable()
 export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   /**
-   * True when the database can be used for the first time, false where the service was stopped before that.
-   * Rejects where it cannot be used without a change of the configuration.
+   * True when the database can be used for the first time, false if the service was stopped before that.
+   * Rejects if it cannot be used without a change of the configuration.
    */
   readonly started: Promise<boolean>;
   #resolveStarted!: (outcome: Promise<boolean>) => void;
-  #embedded: EmbeddedPostgres | undefined;
+  readonly #statements: Statements;
   #usable = false;
   #stopping = false;
   /** When the latest statement failed, in milliseconds of performance.now(), unless one succeeded after it. */
-  #failedAt = -Infinity;
+  #failedAt: number | undefined;
+  /** What a create needs, as statements that change nothing. */
+  readonly #needs: Statement[] = [];
   #look: Promise<boolean> | undefined;
-  /** Whether statements that have a name go out as prepared statements. */
-  #prepares = true;
+  #wasReady = true;
 
   constructor(
     private readonly dataSource: DataSource,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
+    this.#statements = new Statements(dataSource, logger);
     this.started = new Promise((resolve) => (this.#resolveStarted = resolve));
   }
 
@@ -73,121 +63,70 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.started.catch(() => undefined);
     this.#usable = false;
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
-    await this.#embedded?.close();
   }
 
   /**
-   * Whether plants can be stored now. A look at the table finds a database that cannot be reached and a table that is
-   * locked or not there yet; only the creates themselves find a full disk.
+   * Adds to what the service needs to be ready.
+   *
+   * @param text a statement that succeeds if those of an operation would, and changes nothing.
+   */
+  need(text: string): void {
+    this.#needs.push({ text, values: [] });
+  }
+
+  /**
+   * Whether the statements of the operations would succeed now. The table of plants may be missing or locked, a column
+   * or a right may be missing, or the server may take no writes. Some faults, such as a full disk, only the creates
+   * themselves find. So after a failed statement it takes a time and a commit until the service is ready again.
    */
   async isReady(): Promise<boolean> {
-    if (performance.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
+    if (!this.#usable) return false;
+    if (this.#failedAt !== undefined && performance.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
     // However many ask at once, they get one connection of the pool between them.
-    this.#look ??= this.#lookAtTable().finally(() => (this.#look = undefined));
+    this.#look ??= this.#tryNeeds().finally(() => (this.#look = undefined));
     return this.#look;
   }
 
-  async #lookAtTable(): Promise<boolean> {
+  async #tryNeeds(): Promise<boolean> {
+    const failedAt = this.#failedAt;
+    const commit = failedAt === undefined ? [] : [{ text: COMMIT, values: [] }];
+    const deadline = performance.now() + READY_TIMEOUT_MS;
     try {
-      await this.#run(
-        { text: 'SELECT 1 FROM plants WHERE id = 0', values: [] },
-        performance.now() + READY_TIMEOUT_MS,
-      );
-      return true;
-    } catch {
-      return false;
+      for (const statement of [...this.#needs, ...commit]) await this.#statements.run(statement, deadline);
+      if (this.#failedAt === failedAt) this.#failedAt = undefined;
+      if (!this.#wasReady) this.logger.info('Ready again');
+      this.#wasReady = true;
+    } catch (error) {
+      if (this.#wasReady) this.logger.warn({ err: causeOf(error) }, 'Not ready: creates would fail');
+      this.#wasReady = false;
     }
+    return this.#wasReady;
   }
 
-  /**
-   * @param statement a prepared one is parsed and planned once for each session. Where sessions do not keep it, as behind a
-   *   pooler that hands them on from transaction to transaction, none is prepared from then on.
-   * @param deadline when the statement is given up, in milliseconds of performance.now().
-   * @returns the rows.
-   * @throws {StoreUnavailable} where the database cannot be reached, fails, or does not answer in time. The
-   *   statement may have taken effect all the same.
-   * @throws {ValuesRefused} where it refuses the parameters.
-   */
+  /** See {@link Statements.run}. A failure is logged here, and counts against the readiness. */
   async query<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     try {
-      const rows = await this.#run<Row>(statement, deadline);
-      this.#failedAt = -Infinity;
+      if (!this.#usable) throw new StoreUnavailable('The store is not there yet, or no longer');
+      const rows = await this.#statements.run<Row>(statement, deadline);
+      this.#failedAt = undefined;
       return rows;
     } catch (error) {
-      if (error instanceof StoreUnavailable) this.#failedAt = performance.now();
+      if (error instanceof StoreUnavailable) {
+        this.#failedAt = performance.now();
+        this.logger.error({ err: causeOf(error) }, 'A statement failed');
+      }
       throw error;
     }
   }
 
-  async #run<Row>(statement: Statement, deadline: number): Promise<Row[]> {
-    for (let attempt = 1; ; attempt++) {
-      if (!this.#usable) throw new StoreUnavailable('The store is not there yet, or no longer');
-      const isPrepared = this.#prepares && statement.name !== undefined;
-      try {
-        const { text, values } = statement;
-        return await this.#attempt<Row>(isPrepared ? statement : { text, values }, deadline);
-      } catch (error) {
-        if (isPrepared && blamesPreparation(error)) {
-          if (this.#prepares)
-            this.logger.info({ err: error }, 'Sessions do not keep prepared statements; doing without');
-          this.#prepares = false;
-          continue;
-        }
-        if (isValueError(error)) throw new ValuesRefused(error);
-        const isLate = error instanceof StoreUnavailable || performance.now() >= deadline;
-        if (isLate || attempt === MAX_ATTEMPTS || !isRetryable(error)) {
-          this.logger.error({ err: error, attempt }, 'A statement failed');
-          if (error instanceof StoreUnavailable) throw error;
-          throw new StoreUnavailable('The store cannot be reached', { cause: error });
-        }
-        await delay(Math.random() * 10 * attempt);
-      }
-    }
-  }
-
-  async #attempt<Row>(statement: Statement, deadline: number): Promise<Row[]> {
-    const runner = this.dataSource.createQueryRunner();
-    let client: PoolClient | undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const outcome: { isLate: boolean; abandoned?: Promise<void> } = { isLate: false };
-    const limit = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        outcome.isLate = true;
-        reject(new StoreUnavailable('The store did not answer in time'));
-        if (client !== undefined) outcome.abandoned = abandonStatement(client);
-      }, deadline - performance.now());
-    });
-    const work = (async () => {
-      try {
-        client = (await runner.connect()) as PoolClient;
-        // The caller was answered while this waited for a connection.
-        // TypeORM's own query() cannot name a statement.
-        return outcome.isLate ? [] : (await client.query<Row & QueryResultRow>(statement)).rows;
-      } finally {
-        // A statement that ends while it is given up leaves a connection that nothing else may use.
-        await outcome.abandoned;
-        await runner.release();
-      }
-    })();
-    try {
-      return await Promise.race([work, limit]);
-    } finally {
-      clearTimeout(timer);
-      work.catch(() => undefined);
-    }
-  }
-
   async #start(): Promise<boolean> {
-    const { url, dataDir, migrations } = this.config.database;
-    if (url === undefined) {
-      this.#embedded = await openEmbeddedPostgres(dataDir, this.logger);
-      useEmbedded(this.dataSource, this.#embedded);
-    }
     for (let attempt = 1; !this.#stopping; attempt++) {
       try {
         if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-        const executed = migrations === 'auto' ? await migrate(this.dataSource) : [];
+        await checkEncoding(this.dataSource);
+        const executed = this.config.database.migrations === 'auto' ? await migrate(this.dataSource) : [];
         if (executed.length > 0) this.logger.info({ migrations: executed }, 'Migrated the database');
+        this.logger.info(await placeOf(this.dataSource, this.dataSource), 'The database can be used');
         this.#usable = true;
         return true;
       } catch (error) {
@@ -199,4 +138,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     }
     return false;
   }
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
 }

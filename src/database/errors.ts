@@ -20,6 +20,11 @@ export class ValuesRefused extends Failure {
   }
 }
 
+/** The database cannot be used until somebody changes it or the configuration; waiting does not help. */
+export class DatabaseFault extends Error {
+  override name = 'DatabaseFault' as const;
+}
+
 /**
  * SQLSTATEs (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit, and
  * what a trigger raises.
@@ -27,10 +32,14 @@ export class ValuesRefused extends Failure {
 const VALUE_ERROR = /^((22|23|54)...|P0001)$/;
 
 /**
- * SQLSTATEs after which the same statement may succeed at once: serialization failure, deadlock, and the ends of a
- * connection (class 08, administrator's shutdown, crash shutdown, idle session timeout).
+ * SQLSTATEs that blame the session: it takes no writes or is stuck in a transaction (class 25), a system or internal
+ * error such as a standby's "cannot assign TransactionIds during recovery" (58, XX), and the ends of a connection (08,
+ * administrator's shutdown, crash shutdown, idle session timeout).
  */
-const RETRYABLE = /^(40001|40P01|08...|57P01|57P02|57P05)$/;
+const BLAMES_SESSION = /^(25...|58...|XX...|08...|57P01|57P02|57P05)$/;
+
+/** SQLSTATEs after which the statement may succeed in the same session: serialization failure and deadlock. */
+const RETRYABLE = /^(40001|40P01)$/;
 
 /**
  * SQLSTATEs with which a start is to wait: connection failures, too many connections, starting up or shutting down, a
@@ -64,16 +73,32 @@ export function blamesPreparation(error: unknown): boolean {
   return BLAMES_PREPARATION.test(codeOf(error) ?? '');
 }
 
-/** A lost connection carries no SQLSTATE; one that is refused will be refused again at once. */
-export function isRetryable(error: unknown): boolean {
+/** Whether the session must not be used again. */
+export function blamesSession(error: unknown): boolean {
   const code = codeOf(error);
-  return isSqlState(code)
-    ? RETRYABLE.test(code as string)
-    : code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
+  return !isSqlState(code) || BLAMES_SESSION.test(code as string);
 }
 
-/** Whether waiting for the database is worth while, as against a fault of the configuration. */
-export function maySucceedLater(error: unknown): boolean {
+/** Whether the statement may succeed at once, in a new session if this one is to blame. */
+export function isRetryable(error: unknown): boolean {
   const code = codeOf(error);
-  return isSqlState(code) ? MAY_SUCCEED_LATER.test(code as string) : true;
+  if (isSqlState(code)) return RETRYABLE.test(code as string) || blamesSession(error);
+  // A lost connection often has no code. One that is refused will be refused again at once.
+  return code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+/** OpenSSL's codes of a certificate that is refused, as Node names them, and alerts by which a server refuses ours. */
+const CERTIFICATE_REFUSED =
+  /^(CERT_|CRL_|UNABLE_TO_|ERROR_IN_C|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|HOSTNAME_MISMATCH|ERR_TLS_CERT_|ERR_SSL_.*_ALERT_.*(CERT|_CA$))/;
+
+/** What `pg` says, without a code, if it needs a password and has none, or TLS and the server has none. */
+const MISCONFIGURED = /^SASL: .*client password must be|does not support SSL/;
+
+/** Whether waiting for the database may help. If not, the configuration or the database is at fault. */
+export function maySucceedLater(error: unknown): boolean {
+  if (error instanceof DatabaseFault) return false;
+  const code = codeOf(error);
+  if (isSqlState(code)) return MAY_SUCCEED_LATER.test(code as string);
+  if (code !== undefined) return !CERTIFICATE_REFUSED.test(code);
+  return !MISCONFIGURED.test((error as Error).message);
 }

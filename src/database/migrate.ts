@@ -1,4 +1,5 @@
-import { MigrationExecutor, type DataSource } from 'typeorm';
+import { MigrationExecutor, type DataSource, type QueryRunner } from 'typeorm';
+import { placeOf } from './catalogue.js';
 
 /** The key of the lock that migrations run under: any number that nothing else in the database uses. */
 const LOCK_KEY = '7309868274398';
@@ -14,6 +15,7 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
   try {
     await runner.startTransaction();
     await runner.query(`SELECT pg_advisory_xact_lock(${LOCK_KEY})`);
+    await stayInSchema(dataSource, runner);
     const executor = new MigrationExecutor(dataSource, runner);
     executor.transaction = 'all';
     const executed = await executor.executePendingMigrations();
@@ -26,4 +28,18 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
   } finally {
     await runner.release();
   }
+}
+
+/**
+ * Has the migrations go on in the schema of the table, if there is one. A schema that was made since and comes before it
+ * in the search_path, such as one of the user's name, would else get an empty table, which hides the other.
+ */
+async function stayInSchema(dataSource: DataSource, runner: QueryRunner): Promise<void> {
+  const { schema } = await placeOf(dataSource, runner);
+  if (schema === null) return;
+  await runner.query(
+    "SELECT set_config('search_path', concat_ws(', ', quote_ident($1), nullif(current_setting('search_path'), '')), true)",
+    [schema],
+  );
+  dataSource.driver.schema = schema;
 }

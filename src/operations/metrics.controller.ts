@@ -1,9 +1,9 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Response } from 'express';
-import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
+import { poolOf } from '../database/data-source.js';
 import { METRICS, type Metrics } from './metrics.js';
 
 /** Prometheus reads here. The module leaves this controller out unless METRICS=on. */
@@ -14,8 +14,7 @@ export class MetricsController {
     @Inject(METRICS) private readonly metrics: Metrics,
     dataSource: DataSource,
   ) {
-    // TypeORM's name for its pool, which is there once it has connected.
-    const pool = () => (dataSource.driver as { master?: Pool }).master;
+    const pool = () => poolOf(dataSource);
     metrics.watch('database_pool_connections', 'Open connections', () => pool()?.totalCount ?? 0);
     metrics.watch(
       'database_pool_idle_connections',

@@ -3,8 +3,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DataSource, Repository } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { Database, type Statement } from '../database/database.js';
+import { Database } from '../database/database.js';
 import { StoreUnavailable } from '../database/errors.js';
+import type { Statement } from '../database/statements.js';
 import { GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
 import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
 import { PlantEntity } from './plant.entity.js';
@@ -37,6 +38,9 @@ function insertOf(rows: number): Insert {
   return { text, name: `plants_${hash('sha256', text).slice(0, 16)}` };
 }
 
+/** Needs what {@link PlantsRepository} needs of the database, and stores nothing: no row of the table is chosen. */
+const STORES_NOTHING = `INSERT INTO plants (${COLUMNS.join(', ')}) SELECT ${COLUMNS.join(', ')} FROM plants WHERE false ON CONFLICT (id) DO NOTHING RETURNING id`;
+
 /** The table of plants. Creates go through a group commit; every statement touches rows by their ids alone. */
 @Injectable()
 export class PlantsRepository extends Repository<PlantEntity> {
@@ -57,6 +61,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
       waitingCharacters: WAITING_CHARACTERS,
       timeoutMs: config.database.timeoutMs,
     });
+    database.need(STORES_NOTHING);
     metrics.watchWaiting(() => this.#commits.waiting);
   }
 
