@@ -1,7 +1,56 @@
-// Builds and runs in this one process, so that a signal to it reaches the service.
-import { execFileSync } from 'node:child_process';
+// `npm start`: compiles what changed since the last time, then runs the service in this process, so that a signal to it
+// reaches the service.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { setInterval } from 'node:timers';
+import { fileURLToPath } from 'node:url';
 
-const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
-await import('../dist/src/main.js');
+const main = new URL('../dist/src/main.js', import.meta.url);
+const PARENT_CHECK_MS = 500;
+
+function stop(sentence) {
+  console.error(`Plant Store was not started: ${sentence}`);
+  process.exit(1);
+}
+
+function findCompiler() {
+  try {
+    return createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  } catch {
+    return stop('its packages are missing; install them with `npm ci`.');
+  }
+}
+
+const compiler = findCompiler();
+const isCompiled = existsSync(main);
+// Standard output is for the log.
+console.error(isCompiled ? 'Compiling what changed' : 'Compiling; the first time takes some seconds');
+// In its build mode the compiler looks at the times of files first, and is done in a moment if none is newer.
+const build = spawnSync(
+  process.execPath,
+  [compiler, '--build', 'tsconfig.build.json', ...(isCompiled ? [] : ['--force'])],
+  { cwd: new URL('..', import.meta.url), encoding: 'utf8' },
+);
+if (build.status !== 0) {
+  const output = build.stdout + build.stderr;
+  // TS5033: could not write file. It throws what it meets when it sets the time of one.
+  if (/TS5033|E(?:ROFS|ACCES|PERM)/.test(output))
+    stop(
+      isCompiled
+        ? 'what changed cannot be compiled, as the folder dist cannot be written; `npm run start:prod` runs what is there.'
+        : 'it cannot be compiled, as the folder dist cannot be written.',
+    );
+  console.error(output);
+  stop('it does not compile, for the errors above.');
+}
+
+if (process.env.npm_lifecycle_event !== undefined) {
+  // npm may be killed without a chance to pass that on. Then this process has another parent.
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM');
+  }, PARENT_CHECK_MS).unref();
+}
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+await import(main.href);

@@ -1,11 +1,28 @@
+import { writeSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { isatty } from 'node:tty';
 import { ConfigError, loadConfigOfProcess } from './config/config.js';
 import { createApp } from './app.js';
 import { withOneTimeToken } from './auth/one-time-token.js';
 import { Database } from './database/database.js';
 import { createLogger } from './logging/logging.js';
 import { stopGracefully } from './operations/shutdown.js';
+import { startFailure } from './start-failure.js';
 import { welcome } from './welcome.js';
+
+const [STDOUT, STDERR] = [1, 2];
+
+/** Text for a person. It goes without a word if nobody can read it. */
+function tell(text: string, fd: number): void {
+  try {
+    writeSync(fd, text);
+  } catch {
+    // The reader is gone, or the disk is full.
+  }
+}
+
+// What a library or Node itself writes must not end the process either.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 try {
   const { config, token } = withOneTimeToken(loadConfigOfProcess());
@@ -22,11 +39,10 @@ try {
   const { port } = app.getHttpServer().address() as AddressInfo;
   logger.info({ host: config.http.host, port }, 'Listening');
   const isUsable = await app.get(Database).started;
-  if (isUsable && !config.production) process.stdout.write(welcome({ host: config.http.host, port, token }));
+  // Where standard output is no terminal, it has log lines and nothing else.
+  if (isUsable && !config.production)
+    tell(welcome(config.http, port, token), isatty(STDOUT) ? STDOUT : STDERR);
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(
-    error instanceof ConfigError ? `${message}\n` : `Plant Store could not start: ${message}\n`,
-  );
+  tell(error instanceof ConfigError ? `${error.message}\n` : startFailure(error), STDERR);
   process.exit(1);
 }

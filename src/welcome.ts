@@ -1,19 +1,16 @@
+import type { Config } from './config/config.js';
+
 /**
  * What a person sees who started the service to try it.
  *
- * @param token the one-time token, where none is configured.
+ * @param port the port that it listens on.
+ * @param token the one-time token, if none is configured.
  */
-export function welcome({
-  host,
-  port,
-  token,
-}: {
-  host: string;
-  port: number;
-  token?: string | undefined;
-}): string {
-  const base = `http://${['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
-  const lines = ['', `Plant Store listens on ${base}`, `Swagger UI: ${base}/docs`];
+export function welcome({ host, baseUrl, docs }: Config['http'], port: number, token?: string): string {
+  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
+  const base = baseUrl ?? `http://${name}:${port}`;
+  const lines = ['', `Plant Store listens on ${base}`];
+  if (docs) lines.push(`Swagger UI: ${base}/docs`);
   if (token !== undefined) {
     lines.push(
       '',

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { needs } from './support/requirements.js';
-import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from './support/database.js';
 
 // The built service as a user starts it; `npm test` builds before it tests.
 const MAIN = resolve('dist/src/main.js');
@@ -46,7 +46,7 @@ function start(env: Record<string, string>) {
     child.kill(signal);
     return exit;
   };
-  return { until, exit, stop };
+  return { child, until, exit, stop };
 }
 
 const runs = (command: string) =>
@@ -96,14 +96,64 @@ test('every fault of the environment is told, and the exit code is 1', async () 
     expect(output).toContain(`\n  ${name} `);
 });
 
-test('a port that is taken is told, and the exit code is 1', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  const { port } = other.address() as AddressInfo;
-  const { code, output } = await start({ ...database.env, PORT: String(port) }).exit;
-  other.close();
-  expect(code).toBe(1);
-  expect(output).toContain(`address already in use 127.0.0.1:${port}`);
+describe('one sentence says what is wrong and what to do', () => {
+  test('a port that is taken', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { code, output } = await start({ ...database.env, PORT: String(port), LOG_LEVEL: 'warn' }).exit;
+    other.close();
+    expect({ code, output }).toEqual({
+      code: 1,
+      output:
+        `Plant Store could not start: port ${port} of 127.0.0.1 is in use, perhaps by a Plant Store that was ` +
+        'started before; stop what uses it, or set another (PORT, METRICS_PORT).\n',
+    });
+  });
+
+  test('a second start on the same folder', async () => {
+    const dataDir = await mkdtemp(join(folder, 'data-'));
+    const env = { DATA_DIR: dataDir, LOG_LEVEL: 'warn' };
+    const first = start(env);
+    while (!(await readdir(dataDir)).includes('lock.1')) await new Promise((next) => setTimeout(next, 20));
+    const { code, output } = await start(env).exit;
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      new RegExp(
+        `^Plant Store could not start: \\S+ is in use by process ${first.child.pid} on .*; stop that one, set ` +
+          'DATA_DIR to another folder, or give both a server by DATABASE_URL.\n$',
+      ),
+    );
+    await first.stop('SIGKILL');
+  }, 60_000);
+
+  (TEST_DATABASE_URL === undefined ? test.skip : test)('a database that is not there', async () => {
+    const url = new URL(TEST_DATABASE_URL as string);
+    url.pathname = '/no_such_database';
+    const { code, output } = await start({ DATABASE_URL: url.href, LOG_LEVEL: 'warn' }).exit;
+    expect({ code, output }).toEqual({
+      code: 1,
+      output:
+        'Plant Store could not start: database "no_such_database" does not exist; create it (createdb), or ' +
+        'correct DATABASE_URL.\n',
+    });
+  });
+
+  test('a host that is not here', async () => {
+    const { code, output } = await start({ ...database.env, HOST: '192.0.2.1', LOG_LEVEL: 'warn' }).exit;
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^Plant Store could not start: .*EADDRNOTAVAIL.*; set HOST to an address of this machine\.\n$/,
+    );
+  });
+
+  test('a file .env that cannot be read as written, together with the other faults', async () => {
+    await writeFile(join(folder, '.env'), '\ufeffACCESS_TOKENS=a\n');
+    const { code, output } = await start({ PORT: 'x' }).exit;
+    await rm(join(folder, '.env'));
+    expect(code).toBe(1);
+    expect(output).toMatch(/2 faults:\n {2}\.env line 1 starts with a byte order mark.*\n {2}PORT must be/);
+  });
 });
 
 test('a database that refuses the user is told, and the exit code is 1', async () => {
@@ -122,7 +172,9 @@ test('a database that refuses the user is told, and the exit code is 1', async (
   const { code, output } = await start({ DATABASE_URL: `postgres://u:hunter2@127.0.0.1:${port}/d` }).exit;
   refusing.close();
   expect(code).toBe(1);
-  expect(output).toContain('Plant Store could not start: password authentication failed');
+  expect(output).toContain(
+    'Plant Store could not start: password authentication failed for user "u"; correct the user and the password',
+  );
   expect(output).not.toContain('hunter2');
 });
 
@@ -147,4 +199,63 @@ test('while the database cannot be reached it lives, is not ready, answers 503, 
   expect(answers.map(({ status }) => status)).toEqual([200, 503, 503]);
   expect(answers[2].headers.get('retry-after')).toMatch(/^\d+$/);
   expect((await service.stop()).code).toBe(0);
+});
+
+describe('what it says where', () => {
+  const stdoutOf = (child: ChildProcess) => {
+    let text = '';
+    child.stdout?.on('data', (data: Buffer) => (text += data.toString()));
+    return () => text;
+  };
+
+  test('standard output has log lines and nothing else where it is no terminal', async () => {
+    const service = start(database.env);
+    const stdout = stdoutOf(service.child);
+    await service.until(/curl -X POST .*/);
+    expect((await service.stop()).code).toBe(0);
+    const lines = stdout().trim().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(
+      expect.arrayContaining(['Listening', 'Stopped']),
+    );
+  });
+
+  needs('script')('at a terminal', () => {
+    test('there are lines to read, and the greeting', async () => {
+      const child = spawn('script', ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, PORT: '0', ...database.env },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      children.push(child);
+      const stdout = stdoutOf(child);
+      while (!stdout().includes('curl -X POST')) {
+        if (child.exitCode !== null) throw new Error(stdout());
+        await new Promise((next) => setTimeout(next, 20));
+      }
+      expect(stdout()).toMatch(/^\d\d:\d\d:\d\d info {2}Listening host=127\.0\.0\.1 port=\d+\r?$/m);
+      expect(stdout()).not.toContain('"msg"');
+      // What a person types: the terminal makes it a SIGINT.
+      child.stdin.write('\x03');
+      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(stdout()).toContain('Stopped');
+    });
+  });
+
+  test('nobody reads either stream: it lives, serves and stops', async () => {
+    const service = start({ ...database.env, ACCESS_TOKENS: 't', METRICS: 'on', LOG_LEVEL: 'info' });
+    const [, base = ''] = await service.until(/listens on (\S+)/);
+    service.child.stdout.destroy();
+    service.child.stderr.destroy();
+    for (let request = 0; request < 5; request++) {
+      const { status } = await fetch(`${base}/plants`, {
+        method: 'POST',
+        headers: { Authorization: 'Bearer t', 'Content-Type': 'application/json' },
+        body: '{"id":4711,"name":"a"}',
+      });
+      expect(status).toBe(200);
+      // Beyond the time after which lines are written.
+      await new Promise((next) => setTimeout(next, 250));
+    }
+    expect((await service.stop()).code).toBe(0);
+  });
 });

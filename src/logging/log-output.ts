@@ -1,11 +1,15 @@
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { DestinationStream } from 'pino';
+import { prettyLine } from './pretty-line.js';
 
+const STDOUT = 1;
 /** What a pipe takes in one piece (POSIX's PIPE_BUF on Linux). */
 const CHUNK_LENGTH = 4_096;
 const FLUSH_INTERVAL_MS = 200;
-const RETRY_MS = 10;
+/** A reader that is slow is asked again soon; a pipe without a reader or a full disk stays so for longer. */
+const SLOW_READER_RETRY_MS = 10;
+const FAILURE_RETRY_MS = 1_000;
 /** Beyond this many characters that wait, lines are dropped: the service is not slowed and its memory not filled. */
 const MAX_WAITING_LENGTH = 4 * 1024 * 1024;
 /** How long the end of the process is held up for a reader that does not take the last lines. */
@@ -15,15 +19,18 @@ const LAST_LINES_MS = 1_000;
  * Standard output as the place of log lines. They wait for a moment and are written together, since a line written
  * alone costs 25 to 50 µs; what waits at the end of the process is written then, whatever ends it.
  *
- * A slow reader or a full disk costs lines and nothing else. Pino's own destination would end the process where a write
- * fails, and never get to that end.
+ * A slow reader, a reader that is gone or a full disk costs lines and nothing else. Pino's own destination would end the
+ * process if a write fails, and never get to that end.
  */
 export class LogOutput implements DestinationStream {
-  readonly #fd = process.stdout.fd;
-  /** A person who watches is not kept waiting. */
-  readonly #chunkLength = isatty(this.#fd) ? 0 : CHUNK_LENGTH;
+  /** Lines that this process dropped since its start. */
+  static dropped = 0;
+
+  /** A person who watches is not kept waiting, and reads lines rather than JSON. */
+  readonly #isTerminal = isatty(STDOUT);
   #waiting = '';
-  #dropped = 0;
+  /** How many were dropped since there was room. */
+  #droppedLately = 0;
   /** The rest of what a write did not take. */
   #rest = Buffer.alloc(0);
   #timer: NodeJS.Timeout | undefined;
@@ -38,22 +45,25 @@ export class LogOutput implements DestinationStream {
 
   write(line: string): void {
     if (this.#waiting.length > MAX_WAITING_LENGTH) {
-      this.#dropped++;
+      this.#droppedLately++;
+      LogOutput.dropped++;
       return;
     }
-    this.#waiting += line;
-    if (this.#rest.length === 0 && this.#waiting.length >= this.#chunkLength) this.#flush();
+    this.#waiting += this.#isTerminal ? prettyLine(line) : line;
+    if (this.#rest.length === 0 && (this.#isTerminal || this.#waiting.length >= CHUNK_LENGTH)) this.#flush();
     else this.#flushAfter(FLUSH_INTERVAL_MS);
   }
 
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#send() !== undefined) this.#flushAfter(RETRY_MS);
-    else if (this.#dropped > 0) {
-      const dropped = this.#dropped;
-      this.#dropped = 0;
-      this.onDropped(dropped);
+    const fault = this.#send();
+    if (fault !== undefined) {
+      this.#flushAfter(fault === 'EAGAIN' ? SLOW_READER_RETRY_MS : FAILURE_RETRY_MS);
+    } else if (this.#droppedLately > 0) {
+      const lines = this.#droppedLately;
+      this.#droppedLately = 0;
+      this.onDropped(lines);
     }
   }
 
@@ -61,7 +71,7 @@ export class LogOutput implements DestinationStream {
     this.#timer ??= setTimeout(() => this.#flush(), milliseconds).unref();
   }
 
-  /** @returns the code of the error that keeps it from writing everything: EAGAIN where a reader is slow. */
+  /** @returns the code of the error that keeps it from writing everything: EAGAIN if a reader is slow. */
   #send(): string | undefined {
     try {
       while (this.#rest.length > 0 || this.#waiting !== '') {
@@ -69,7 +79,7 @@ export class LogOutput implements DestinationStream {
           this.#rest = Buffer.from(this.#waiting);
           this.#waiting = '';
         }
-        this.#rest = this.#rest.subarray(writeSync(this.#fd, this.#rest));
+        this.#rest = this.#rest.subarray(writeSync(STDOUT, this.#rest));
       }
       return undefined;
     } catch (error) {

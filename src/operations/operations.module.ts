@@ -1,6 +1,7 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.js';
+import { Descriptors } from './descriptors.js';
 import { HealthController } from './health.controller.js';
 import { Lifecycle } from './lifecycle.js';
 import { LOGGER } from '../logging/logging.js';
@@ -17,6 +18,7 @@ export class OperationsModule {
       module: OperationsModule,
       controllers: metrics ? [HealthController, MetricsController] : [HealthController],
       providers: [
+        Descriptors,
         Lifecycle,
         ...(metricsPort === undefined ? [] : [OperationsPort]),
         { provide: LOGGER, useValue: logger },

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { requestIdOf } from './request-id.js';
@@ -13,6 +14,9 @@ const TRACEPARENT =
 
 /** The label of a request that no route takes. */
 const UNMATCHED = 'unmatched';
+
+/** RFC 7239 section 6: a node, quoted or not, with its port. */
+const FORWARDED_ADDRESS = /^"?(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d+)?"?$/i;
 
 /** nginx's number for a client that went away before there was an answer. Nobody was sent it. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -40,7 +44,7 @@ export function requestLog(logger: Logger, metrics: Metrics) {
           status,
           error: response.locals.error as number | undefined,
           durationMs: Math.round(milliseconds * 1000) / 1000,
-          client: request.ip,
+          client: addressOf(request.ip),
           subject: request.user?.subject,
           ...(trace && { traceId: trace[1], parentSpanId: trace[2] }),
           ...(!response.writableFinished && { aborted: true }),
@@ -50,6 +54,16 @@ export function requestLog(logger: Logger, metrics: Metrics) {
     });
     next();
   };
+}
+
+/**
+ * @param forwarded an address of a socket, or what a trusted proxy wrote to X-Forwarded-For: some add a port.
+ * @returns the IP address alone, or undefined if there is none.
+ */
+export function addressOf(forwarded = ''): string | undefined {
+  const [, bracketed, dotted] = FORWARDED_ADDRESS.exec(forwarded) ?? [];
+  const address = bracketed ?? dotted ?? forwarded;
+  return isIP(address) === 0 ? undefined : address;
 }
 
 /** The same line and observation for what is refused before Express sees it: there is no route, and no id. */

@@ -1,0 +1,48 @@
+import { closeSync, openSync } from 'node:fs';
+import { devNull } from 'node:os';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { LOGGER } from '../logging/logging.js';
+
+const CHECK_MS = 1_000;
+
+/**
+ * Notices that the process is out of file descriptors. Node says nothing then: libuv accepts each new connection on a
+ * descriptor that it keeps in reserve, and closes it.
+ */
+@Injectable()
+export class Descriptors implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** Since the start of the process. */
+  secondsWithout = 0;
+  #lacksNow = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(@Inject(LOGGER) private readonly logger: Logger) {}
+
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(() => this.#check(), CHECK_MS).unref();
+  }
+
+  onApplicationShutdown(): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    const lacked = this.#lacksNow;
+    this.#lacksNow = !canOpen();
+    if (this.#lacksNow) this.secondsWithout += CHECK_MS / 1000;
+    if (this.#lacksNow && !lacked)
+      this.logger.error('Out of file descriptors: new connections are closed without an answer');
+    if (lacked && !this.#lacksNow) this.logger.warn('There are file descriptors again');
+  }
+}
+
+function canOpen(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'));
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code !== 'EMFILE' && code !== 'ENFILE';
+  }
+}
