@@ -28,8 +28,7 @@ const plantOf = (length: number) =>
 /** The header lines of a good request, up to those that tell its length. */
 const GOOD = `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 
-const CODINGS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
-const coded = Object.entries(CODINGS);
+const coded = Object.entries({ gzip: gzipSync, 'x-gzip': gzipSync });
 
 type Headers = Record<string, string | undefined>;
 
@@ -101,7 +100,7 @@ describe('The media type', () => {
       const answer = await expectRefused(body, { 'Content-Type': type }, 415, message);
       expect(answer.headers).toMatchObject({
         accept: 'application/json',
-        'accept-encoding': 'gzip, deflate, br',
+        'accept-encoding': 'gzip',
       });
     }
   });
@@ -138,21 +137,33 @@ describe('A content coding', () => {
     expectCreated(plant(), { 'Content-Encoding': coding }),
   );
 
-  test('of gzip may have its other name, and several members', async () => {
+  test('may have several members', async () => {
     const body = plant();
     const members = [body.slice(0, 5), body.slice(5)].map((part) => gzipSync(part));
-    await expectCreated(gzipSync(plant()), { 'Content-Encoding': 'x-gzip' });
     await expectCreated(Buffer.concat(members), { 'Content-Encoding': 'gzip' });
   });
 
   test.each([
-    ...['foo', 'compress', 'zstd', '*', 'gzip;q=1', 'gzip gzip', '"gzip"', 'gzi', 'chunked', 'none'],
+    ...[
+      'foo',
+      'br',
+      'deflate',
+      'compress',
+      'zstd',
+      '*',
+      'gzip;q=1',
+      'gzip gzip',
+      '"gzip"',
+      'gzi',
+      'chunked',
+      'none',
+    ],
     ...['gzip, gzip', 'gzip,', 'gzip, br', 'identity, gzip', 'gzip, identity', 'br,deflate,gzip'],
   ])('must be one that is known, and one: %s', async (coding) => {
-    const message = 'Content-Encoding must be one of gzip, deflate, br, and only one.';
+    const message = 'Content-Encoding must be gzip or none.';
     for (const body of [plant(), gzipSync(plant()), gzipSync(gzipSync(plant()))]) {
       const answer = await expectRefused(body, { 'Content-Encoding': coding }, 415, message);
-      expect(answer.headers).toMatchObject({ 'accept-encoding': 'gzip, deflate, br' });
+      expect(answer.headers).toMatchObject({ 'accept-encoding': 'gzip' });
     }
   });
 
@@ -179,17 +190,15 @@ describe('A content coding', () => {
       ['a second plant behind, not coded', coding, Buffer.concat([whole, Buffer.from(plant())])],
       ['a byte before', coding, Buffer.concat([Buffer.alloc(1), whole])],
       ['random bytes', coding, Buffer.from('5e884898da28047151d0e56f8dc62927', 'hex')],
-      ...coded
-        .filter(([other]) => other !== coding)
-        .map(([other, encodeOther]): [string, string, Buffer] => [other, coding, encodeOther(plant())]),
+      ['deflate', coding, deflateSync(plant())],
+      ['deflate without its wrapper', coding, deflateRawSync(plant())],
+      ['brotli', coding, brotliCompressSync(plant())],
     ];
   });
   test.each([
     ...damaged,
     ['a wrong checksum', 'gzip', withByteChanged(gzipSync(plant()), -8)],
     ['a wrong length', 'gzip', withByteChanged(gzipSync(plant()), -4)],
-    ['a wrong checksum', 'deflate', withByteChanged(deflateSync(plant()), -1)],
-    ['no wrapper', 'deflate', deflateRawSync(plant())],
     ['a damaged second member', 'gzip', Buffer.concat([gzipSync(plant()), gzipSync('x').subarray(0, -3)])],
   ])('that is not what its header says is refused: %s as %s', (_, coding, body) =>
     expectRefused(

@@ -26,6 +26,10 @@ export interface Config {
     baseUrl: string | undefined;
     /** Largest request body in bytes, after decoding. */
     bodyLimit: number;
+    /** Bytes that the bodies of all requests together may take while they arrive. */
+    bodyBudget: number;
+    /** Connections beyond which a new one is closed. */
+    maxConnections: number;
     /** Whose X-Forwarded-For to believe, as Express's 'trust proxy': addresses and subnets. */
     trustProxy: false | string[];
     corsOrigins: string[];
@@ -76,7 +80,9 @@ export const VARIABLES = {
   HOST: host({ default: '127.0.0.1' }),
   PORT: integer(0, 65_535)({ default: 3000 }),
   BASE_URL: baseUrl({ default: undefined }),
-  BODY_LIMIT: size({ default: 1024 * 1024 }),
+  BODY_LIMIT: size('64mb')({ default: 1024 * 1024 }),
+  BODY_BUDGET: size('4gb')({ default: 64 * 1024 * 1024 }),
+  MAX_CONNECTIONS: integer(1, 1_000_000)({ default: 4_096 }),
   TRUST_PROXY: trustProxy({ default: false }),
   CORS_ORIGINS: origins({ default: [] }),
   KEEP_ALIVE_TIMEOUT_MS: integer(1_000, 3_600_000)({ default: 75_000 }),
@@ -156,6 +162,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
       'DATABASE_URL is missing: in production it must name a PostgreSQL server, or DATA_DIR a folder for the embedded one',
     );
   }
+  if (env.BODY_BUDGET < env.BODY_LIMIT) faults.push('BODY_BUDGET must not be smaller than BODY_LIMIT');
   if (faults.length > 0) throw new ConfigError(faults);
 
   return {
@@ -165,6 +172,8 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
       port: env.PORT,
       baseUrl: env.BASE_URL,
       bodyLimit: env.BODY_LIMIT,
+      bodyBudget: env.BODY_BUDGET,
+      maxConnections: env.MAX_CONNECTIONS,
       trustProxy: env.TRUST_PROXY,
       corsOrigins: env.CORS_ORIGINS,
       keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,

@@ -41,13 +41,14 @@ export const integer = (min: number, max: number) =>
   });
 
 /** @returns bytes. */
-export const size = makeValidator<number>((input) => {
-  const value = /^\d+(\.\d+)?\s*(b|kb|mb)?$/i.test(input) ? bytes.parse(input) : null;
-  if (value === null || value < 1024 || value > 64 * 1024 * 1024) {
-    throw new EnvError('must be a size from 1kb to 64mb, such as 100kb or 1mb');
-  }
-  return value;
-});
+export const size = (max: string) =>
+  makeValidator<number>((input) => {
+    const value = /^\d+(\.\d+)?\s*(b|kb|mb|gb)?$/i.test(input) ? bytes.parse(input) : null;
+    if (value === null || value < 1024 || value > (bytes.parse(max) as number)) {
+      throw new EnvError(`must be a size from 1kb to ${max}, such as 100kb or 1mb`);
+    }
+    return value;
+  });
 
 /** An address or a host name to listen on. */
 export const host = makeValidator<string>((input) => {

@@ -12,15 +12,19 @@ import { MalformedJsonError, parseExactJson } from './exact-json.js';
 import { DtoValidationPipe, memberNames } from './dto-validation.pipe.js';
 import { Failure } from '../errors/failure.js';
 import { continueReading } from '../connection/expectation.js';
-import { readJsonText } from './request-body.js';
+import { BodyReader } from './request-body.js';
 
 /** Reads the request's JSON body exactly. Pipes run after guards, so nothing is read without a good token. */
 @Injectable()
 export class JsonBodyPipe implements PipeTransform<Request> {
-  constructor(@Inject(CONFIG) private readonly config: Config) {}
+  readonly #reader: BodyReader;
+
+  constructor(@Inject(CONFIG) { http }: Config) {
+    this.#reader = new BodyReader(http.bodyLimit, http.bodyBudget);
+  }
 
   async transform(request: Request, { metatype }: { metatype?: unknown }): Promise<unknown> {
-    const text = await readJsonText(request, this.config.http.bodyLimit, () => continueReading(request));
+    const text = await this.#reader.readText(request, () => continueReading(request));
     try {
       return parseExactJson(text);
     } catch (error) {

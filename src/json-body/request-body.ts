@@ -1,66 +1,186 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, type CompressCallback } from 'node:zlib';
+import { gunzip } from 'node:zlib';
 import { Failure, RequestAborted } from '../errors/failure.js';
 
-type Decode = (
-  coded: Buffer,
-  options: { maxOutputLength: number; info: true },
-  callback: CompressCallback,
-) => void;
-
 /** RFC 9110 section 8.4.1; `x-gzip` is to be taken as `gzip`. */
-const CONTENT_CODINGS = new Map<string, Decode>([
-  ['gzip', gunzip],
-  ['x-gzip', gunzip],
-  ['deflate', inflate],
-  ['br', brotliDecompress],
-]);
-
-const ACCEPT_ENCODING = 'gzip, deflate, br';
+const GZIP = new Set(['gzip', 'x-gzip']);
+const NO_CODING = new Set(['', 'identity']);
+/** Node's parser of media types takes time by the square of their length. */
+const MAX_CONTENT_TYPE_LENGTH = 256;
+/** A body of so many bytes takes nothing of the budget: connections are bounded too. */
+const SMALL_BODY = 16 * 1024;
+/** They use threads that the checks of signatures need too. */
+const MAX_DECODINGS = 2;
 
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/**
- * Reads the text of a JSON request: media type, size, content coding and UTF-8 are checked in this order, and nothing
- * is read of a body whose header already refuses it.
- *
- * @param limit the largest body in bytes, as sent and after decoding.
- * @param onRead called before the first byte is read.
- * @returns the text, without a byte order mark (which RFC 8259 section 8.1 lets a reader ignore).
- * @throws {Failure} 415 for a media type, charset or content coding that is not taken, 413 beyond the limit, 400 for
- *   bytes that the coding or UTF-8 does not allow.
- * @throws {RequestAborted} if the client went away.
- */
-export async function readJsonText(
-  request: IncomingMessage,
-  limit: number,
-  onRead: () => void,
-): Promise<string> {
-  checkMediaType(request.headers['content-type']);
-  const coding = request.headers['content-encoding']?.trim().toLowerCase();
-  const decode =
-    coding === undefined || coding === '' || coding === 'identity' ? undefined : CONTENT_CODINGS.get(coding);
-  if (decode === undefined && coding !== undefined && coding !== '' && coding !== 'identity') {
-    throw unsupported(`Content-Encoding must be one of ${ACCEPT_ENCODING}, and only one`);
+/** Reads the bodies of all requests, and keeps what they take together within a budget. */
+export class BodyReader {
+  #decodings = 0;
+  readonly #waitingToDecode: (() => void)[] = [];
+
+  /**
+   * @param limit the largest body in bytes, as sent and after decoding.
+   * @param budget what all bodies that are arriving may take together, in bytes. No less than the limit.
+   */
+  constructor(
+    private readonly limit: number,
+    private budget: number,
+  ) {}
+
+  /**
+   * Reads the text of a JSON request: media type, size, content coding and UTF-8 are checked in this order, and nothing
+   * is read of a body whose header already refuses it.
+   *
+   * @param onRead called before the first byte is read.
+   * @returns the text, without a byte order mark (which RFC 8259 section 8.1 lets a reader ignore).
+   * @throws {Failure} 415 for a media type, charset or content coding that is not taken, 413 beyond the limit, 503
+   *   beyond the budget, 400 for bytes that the coding or UTF-8 does not allow.
+   * @throws {RequestAborted} if the client went away.
+   */
+  async readText(request: IncomingMessage, onRead: () => void): Promise<string> {
+    checkMediaType(request.headers['content-type']);
+    const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
+    const isCoded = GZIP.has(coding);
+    if (!isCoded && !NO_CODING.has(coding)) throw unsupported('Content-Encoding must be gzip or none');
+    const announced = Number(request.headers['content-length'] ?? 0);
+    if (announced > this.limit) throw this.#tooLarge();
+    let body = await this.#read(request, announced, onRead);
+    if (isCoded) body = await this.#decodeInTurn(body);
+    if (!isUtf8(body)) throw new Failure(400, 'The body is not UTF-8 text');
+    const text = body.toString('utf8');
+    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   }
-  const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > limit) throw tooLarge(limit);
-  onRead();
-  let body = await readBytes(request, announced, limit);
-  if (decode !== undefined) body = await decodeBytes(body, decode, limit);
-  if (!isUtf8(body)) throw new Failure(400, 'The body is not UTF-8 text');
-  const text = body.toString('utf8');
-  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+
+  /** @param announced the length that Content-Length gives, in bytes; 0 if the body comes in chunks. */
+  async #read(request: IncomingMessage, announced: number, onRead: () => void): Promise<Buffer> {
+    // Most bodies come together with their header. What is there already needs no listeners; resumed, the request ends.
+    if (announced > 0 && request.readableLength === announced) {
+      onRead();
+      const body = request.read() as Buffer;
+      request.resume();
+      return body;
+    }
+    const room = new Room(announced, (bytes) => this.#reserve(bytes));
+    try {
+      onRead();
+      return await this.#collect(request, room);
+    } finally {
+      this.budget += room.reserved;
+    }
+  }
+
+  #reserve(bytes: number): void {
+    if (bytes > this.budget) {
+      throw new Failure(
+        503,
+        'The service is receiving as much as it can; the same request may be sent again',
+      );
+    }
+    this.budget -= bytes;
+  }
+
+  /** The pieces are copied together as they come: a client that sends them small would otherwise fill the memory with them. */
+  #collect(request: IncomingMessage, room: Room): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const settle = (error?: Failure) => {
+        request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+        if (error === undefined) resolve(room.content);
+        else reject(error);
+      };
+      const onData = (piece: Buffer) => {
+        try {
+          if (room.length + piece.length > this.limit) throw this.#tooLarge();
+          room.add(piece, this.limit);
+        } catch (error) {
+          settle(error as Failure);
+        }
+      };
+      const onEnd = () => settle();
+      const onClose = () => settle(new RequestAborted());
+      request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+    });
+  }
+
+  async #decodeInTurn(coded: Buffer): Promise<Buffer> {
+    if (this.#decodings === MAX_DECODINGS) {
+      await new Promise<void>((resolve) => this.#waitingToDecode.push(resolve));
+    } else this.#decodings++;
+    try {
+      return await this.#decode(coded);
+    } finally {
+      const next = this.#waitingToDecode.shift();
+      if (next === undefined) this.#decodings--;
+      else next();
+    }
+  }
+
+  async #decode(coded: Buffer): Promise<Buffer> {
+    try {
+      const options = { maxOutputLength: this.limit, info: true };
+      const { buffer, engine } = (await promisify(gunzip)(coded, options)) as unknown as {
+        buffer: Buffer;
+        engine: { bytesWritten: number };
+      };
+      if (engine.bytesWritten === coded.length) return buffer;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw this.#tooLarge();
+    }
+    throw new Failure(400, 'The body is not what its Content-Encoding says');
+  }
+
+  #tooLarge(): Failure {
+    return new Failure(413, `The body must be at most ${this.limit} bytes`);
+  }
 }
 
-function checkMediaType(contentType: string | undefined): void {
-  if (contentType === 'application/json') return;
-  const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
-  if (mediaType?.essence !== 'application/json') {
-    throw unsupported('Content-Type must be application/json');
+/** The bytes of a body that is arriving. */
+class Room {
+  length = 0;
+  /** What it took of the budget. */
+  reserved = 0;
+  #bytes: Buffer;
+
+  /** @param announced the length of the body, or 0 if it is not known. */
+  constructor(
+    announced: number,
+    private readonly reserve: (bytes: number) => void,
+  ) {
+    this.#claim(announced);
+    this.#bytes = Buffer.allocUnsafe(announced || SMALL_BODY);
   }
+
+  get content(): Buffer {
+    return this.#bytes.subarray(0, this.length);
+  }
+
+  /** @param limit the largest length that there will be. */
+  add(piece: Buffer, limit: number): void {
+    const length = this.length + piece.length;
+    if (length > this.#bytes.length) {
+      const capacity = Math.min(Math.max(2 * this.#bytes.length, length), limit);
+      this.#claim(capacity);
+      const larger = Buffer.allocUnsafe(capacity);
+      this.content.copy(larger);
+      this.#bytes = larger;
+    }
+    piece.copy(this.#bytes, this.length);
+    this.length = length;
+  }
+
+  #claim(capacity: number): void {
+    if (capacity <= SMALL_BODY) return;
+    this.reserve(capacity - this.reserved);
+    this.reserved = capacity;
+  }
+}
+
+function checkMediaType(contentType = ''): void {
+  if (contentType === 'application/json') return;
+  const mediaType = contentType.length > MAX_CONTENT_TYPE_LENGTH ? undefined : parseMediaType(contentType);
+  if (mediaType?.essence !== 'application/json') throw unsupported('Content-Type must be application/json');
   const charset = mediaType.params.get('charset');
   if (charset !== null && charset.toLowerCase() !== 'utf-8') {
     throw unsupported('The charset of Content-Type must be utf-8');
@@ -75,55 +195,9 @@ function parseMediaType(contentType: string): MIMEType | undefined {
   }
 }
 
-function readBytes(request: IncomingMessage, announced: number, limit: number): Promise<Buffer> {
-  // Most bodies come together with their header. What is there already needs no listeners; resumed, the request ends.
-  if (announced > 0 && request.readableLength === announced) {
-    const body = request.read() as Buffer;
-    request.resume();
-    return Promise.resolve(body);
-  }
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    const settle = (error?: Error) => {
-      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
-      if (error !== undefined) reject(error);
-      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
-    };
-    const onData = (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > limit) settle(tooLarge(limit));
-      else chunks.push(chunk);
-    };
-    const onEnd = () => settle();
-    const onClose = () => settle(new RequestAborted());
-    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
-  });
-}
-
-async function decodeBytes(coded: Buffer, decode: Decode, limit: number): Promise<Buffer> {
-  try {
-    const { buffer, engine } = (await promisify(decode)(coded, {
-      maxOutputLength: limit,
-      info: true,
-    })) as unknown as {
-      buffer: Buffer;
-      engine: { bytesWritten: number };
-    };
-    if (engine.bytesWritten === coded.length) return buffer;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
-  }
-  throw new Failure(400, 'The body is not what its Content-Encoding says');
-}
-
-function tooLarge(limit: number): Failure {
-  return new Failure(413, `The body must be at most ${limit} bytes`);
-}
-
 /** RFC 9110 section 15.5.16: a 415 says what would have been taken. */
 function unsupported(message: string): Failure {
   return new Failure(415, message, {
-    headers: { Accept: 'application/json', 'Accept-Encoding': ACCEPT_ENCODING },
+    headers: { Accept: 'application/json', 'Accept-Encoding': 'gzip' },
   });
 }
