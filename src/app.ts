@@ -9,8 +9,8 @@ import { allowedMethods } from './http/allowed-methods.js';
 import { FailureFilter } from './http/failure.filter.js';
 import { deferContinue } from './connection/expectation.js';
 import { FastExpressAdapter } from './http/fast-express.adapter.js';
-import { answerParserErrors } from './connection/parser-errors.js';
-import { lingerAtClose } from './connection/lingering-close.js';
+import { Connections } from './connection/connections.js';
+import { MAX_HEAD } from './connection/framing.js';
 import { refuseBy } from './connection/refuse.js';
 import { refuseMalformedHeads } from './connection/request-head.js';
 import { serveDocs } from './openapi/docs.js';
@@ -20,11 +20,6 @@ import { NestLogger } from './logging/logging.js';
 import { METRICS, type Metrics } from './operations/metrics.js';
 import { OperationsPort } from './operations/operations-port.js';
 import { refusalLog, requestLog } from './operations/request-log.js';
-
-/** Longest time for the headers of a request, and for all of it, to arrive. Idle connections are not bound by these. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const TIMEOUT_CHECK_MS = 1_000;
 
 /** Beside the token and the body: what tracing and gateways add, and a body's coding. */
 const CORS_REQUEST_HEADERS = [
@@ -59,9 +54,10 @@ export async function createApp(
 
   const adapter = new FastExpressAdapter(express, {
     keepAliveTimeout: config.http.keepAliveTimeoutMs,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    // Both are kept by connection/, which knows when a request begins. So is the size of a head, to which Node adds nothing.
+    headersTimeout: 0,
+    requestTimeout: 0,
+    maxHeaderSize: 2 * MAX_HEAD,
     // Checked in connection/request-head.ts, where the answer has the Error body.
     requireHostHeader: false,
   });
@@ -98,9 +94,15 @@ export async function createApp(
     ({ method, url }, error) => operations.statusOf(method, url, error),
     refusalLog(logger, metrics),
   );
-  lingerAtClose(server);
-  deferContinue(server, refuse);
+  const connections = app.get(Connections);
+  connections.guard(server, refuse);
+  deferContinue(server);
   refuseMalformedHeads(server, refuse);
-  answerParserErrors(server, refuse);
+  metrics.watch('http_connections', 'Open connections', () => connections.count);
+  metrics.watchTotal(
+    'http_connections_dropped_total',
+    'Connections closed at once because MAX_CONNECTIONS were open',
+    () => connections.dropped,
+  );
   return app;
 }

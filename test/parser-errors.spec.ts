@@ -31,30 +31,22 @@ const withStart = (line: string, host = HOST) =>
 const withHeader = (line: string | undefined) => withLines(`${line}\r\nContent-Length: ${LENGTH}\r\n`);
 
 const LENGTH_RULE = 'Content-Length must be one number, without Transfer-Encoding.';
-const CODING_RULE = 'Transfer-Encoding must be chunked, without Content-Length.';
-const ONLY_CHUNKED = 'Transfer-Encoding must be chunked, and nothing else.';
+const CODING_RULE = 'Transfer-Encoding must be chunked, once, without Content-Length.';
+const CHUNK_END = 'A chunk of the body does not end where its size says.';
 const CHUNK_SIZE = 'The size of a chunk of the body is malformed.';
 const HEADER = 'A header is malformed.';
 const METHOD = 'The request does not start with a method of HTTP.';
 const TARGET = 'The request target must be a path, with or without a query.';
 const VERSION = 'The HTTP version must be 1.1 or 1.0.';
-const END_OF_LINE = 'The request line must end in HTTP/1.1 or HTTP/1.0.';
+const START =
+  'The request must start with a line of a method, a target and HTTP/1.1 or HTTP/1.0, with one space between them.';
 const HOST_RULE = 'Host must be a host name or address, with or without a port.';
-const MALFORMED = 'The request is not well-formed HTTP/1.1.';
 
 type Case = [what: string, request: () => Bytes, message: string];
 
 const LENGTHS: Case[] = [
-  [
-    'two lengths',
-    () => withLines(`Content-Length: ${LENGTH}\r\nContent-Length: 5\r\n`),
-    'Content-Length must be sent once.',
-  ],
-  [
-    'one length twice',
-    () => withLines(`Content-Length: ${LENGTH}\r\n`.repeat(2)),
-    'Content-Length must be sent once.',
-  ],
+  ['two lengths', () => withLines(`Content-Length: ${LENGTH}\r\nContent-Length: 5\r\n`), LENGTH_RULE],
+  ['one length twice', () => withLines(`Content-Length: ${LENGTH}\r\n`.repeat(2)), LENGTH_RULE],
   ...[
     `${LENGTH}, ${LENGTH}`,
     `${LENGTH},5`,
@@ -89,7 +81,7 @@ const CODINGS: Case[] = [
   [
     'identity and a length',
     () => withLines(`Transfer-Encoding: identity\r\nContent-Length: ${LENGTH}\r\n`),
-    LENGTH_RULE,
+    CODING_RULE,
   ],
   ['chunked twice', () => withLines('Transfer-Encoding: chunked\r\n'.repeat(2), inOneChunk()), CODING_RULE],
   ...['chunked, chunked', 'chunked, identity', 'chunked,gzip'].map((coding): Case => [
@@ -112,7 +104,7 @@ const CODINGS: Case[] = [
   ].map((coding): Case => [
     `the coding "${coding}"`,
     () => withLines(`Transfer-Encoding: ${coding}\r\n`, inOneChunk()),
-    ONLY_CHUNKED,
+    CODING_RULE,
   ]),
   [
     'chunks in HTTP/1.0',
@@ -136,7 +128,7 @@ const CODINGS: Case[] = [
   [
     'a bare CR behind the coding',
     () => withLines('Transfer-Encoding: chunked\rX: y\r\n', inOneChunk()),
-    MALFORMED,
+    HEADER,
   ],
 ];
 
@@ -149,17 +141,21 @@ const CHUNKS: Case[] = [
     ],
   ),
   ['no chunk size', () => withChunks(`\r\n${body()}\r\n0\r\n\r\n`), CHUNK_SIZE],
-  ['a chunk larger than its size', () => withChunks(`5\r\n${body()}\r\n0\r\n\r\n`), MALFORMED],
+  ['a chunk larger than its size', () => withChunks(`5\r\n${body()}\r\n0\r\n\r\n`), CHUNK_END],
   [
     'a chunk smaller than its size',
     () => withChunks(`${(LENGTH + 4).toString(16)}\r\n${body()}\r\n0\r\n\r\n`),
-    MALFORMED,
+    CHUNK_END,
   ],
-  ['no line end behind a chunk', () => withChunks(`${HEX_LENGTH}\r\n${body()}0\r\n\r\n`), MALFORMED],
-  ['LF for line ends', () => withChunks(`${HEX_LENGTH}\n${body()}\n0\n\n`), MALFORMED],
-  ['CR for line ends', () => withChunks(`${HEX_LENGTH}\r${body()}\r0\r\r`), MALFORMED],
-  ['a NUL in a chunk extension', () => withChunks(`${HEX_LENGTH};a=\0\r\n${body()}\r\n0\r\n\r\n`), MALFORMED],
-  ['a bare LF in a chunk extension', () => withChunks(`${HEX_LENGTH};a\n${body()}\r\n0\r\n\r\n`), MALFORMED],
+  ['no line end behind a chunk', () => withChunks(`${HEX_LENGTH}\r\n${body()}0\r\n\r\n`), CHUNK_END],
+  ['LF for line ends', () => withChunks(`${HEX_LENGTH}\n${body()}\n0\n\n`), CHUNK_SIZE],
+  ['CR for line ends', () => withChunks(`${HEX_LENGTH}\r${body()}\r0\r\r`), CHUNK_SIZE],
+  [
+    'a NUL in a chunk extension',
+    () => withChunks(`${HEX_LENGTH};a=\0\r\n${body()}\r\n0\r\n\r\n`),
+    CHUNK_SIZE,
+  ],
+  ['a bare LF in a chunk extension', () => withChunks(`${HEX_LENGTH};a\n${body()}\r\n0\r\n\r\n`), CHUNK_SIZE],
   [
     'Content-Length as a trailer',
     () => withChunks(`${HEX_LENGTH}\r\n${body()}\r\n0\r\nContent-Length: 5\r\n\r\n`),
@@ -177,15 +173,15 @@ const HEADERS: Case[] = [
   ...['X Y: a', 'X\xe4: a', 'X\0: a', ': a', 'X', 'X(): a', '"X": a', 'X\t: a', 'X[]: a'].map(
     (line): Case => [`the header "${line}"`, () => withHeader(line), HEADER],
   ),
-  ['a bare CR in a header', () => withHeader('X: a\rb'), MALFORMED],
-  ['a bare CR as the end of a header', () => withHeader('X: a\rY: b'), MALFORMED],
+  ['a bare CR in a header', () => withHeader('X: a\rb'), HEADER],
+  ['a bare CR as the end of a header', () => withHeader('X: a\rY: b'), HEADER],
   ['a header folded', () => withHeader('X: a\r\n b'), HEADER],
   [
     'white space before the first header',
     () => `${LINE} X: a\r\n${HOST}${GOOD}Content-Length: ${LENGTH}\r\n\r\n${body()}`,
-    MALFORMED,
+    HEADER,
   ],
-  ['LF for line ends', () => create().replaceAll('\r\n', '\n'), END_OF_LINE],
+  ['LF for line ends', () => create().replaceAll('\r\n', '\n'), START],
 ];
 
 const HOSTS: Case[] = [
@@ -269,23 +265,30 @@ const REQUEST_LINES: Case[] = [
     'http://u@a/plants',
     'http://a:123456/plants',
   ].map((target): Case => [`the target "${target}"`, () => withStart(`POST ${target} HTTP/1.1`), TARGET]),
-  ['a space in the target', () => withStart('POST /pla nts HTTP/1.1'), MALFORMED],
-  ...['HTTP/2.0', 'HTTP/0.9'].map((version): Case => [
+  ['a space in the target', () => withStart('POST /pla nts HTTP/1.1'), START],
+  ...['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/9.9'].map((version): Case => [
     version,
     () => withStart(`POST /plants ${version}`),
     VERSION,
   ]),
-  ...['HTTP/1.2', 'HTTP/9.9', 'HTTP/1', 'HTTP/1.10', 'HTTP/11', 'HTTP/1,1', 'HTTP/ 1.1', 'HTTP/1.1 x'].map(
-    (version): Case => [version, () => withStart(`POST /plants ${version}`), END_OF_LINE],
-  ),
-  ...['http/1.1', 'HTCPCP/1.0', 'HTTPS/1.1'].map((version): Case => [
+  ...['HTTP/1', 'HTTP/1.10', 'HTTP/11', 'HTTP/1,1', 'HTTP/ 1.1', 'HTTP/1.1 x'].map((version): Case => [
     version,
     () => withStart(`POST /plants ${version}`),
-    MALFORMED,
+    START,
   ]),
-  ['no version', () => withStart('POST /plants'), VERSION],
-  ['no version and nothing else', () => 'GET /health/live\r\n\r\n', VERSION],
-  ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', MALFORMED],
+  ...[
+    'http/1.1',
+    'HTCPCP/1.0',
+    'HTTPS/1.1',
+    'RTSP/1.1',
+    'ICE/1.1',
+    'RTSP/1.0',
+    'HTTP/1.1/1.1',
+    'xHTTP/1.1',
+  ].map((version): Case => [version, () => withStart(`POST /plants ${version}`), START]),
+  ['no version', () => withStart('POST /plants'), START],
+  ['no version and nothing else', () => 'GET /health/live\r\n\r\n', START],
+  ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', METHOD],
   ['the start of TLS', () => Buffer.from('16030100f1010000ed0303', 'hex'), METHOD],
 ];
 
@@ -324,6 +327,7 @@ describe.each([
 
 describe('Headers that are too large', () => {
   const TOO_LARGE = 'The request line and headers are too large.';
+  const FRAMING = 'The sizes, extensions and trailers of the chunks are too large.';
 
   test.each([
     ['one header', () => withHeader(`X: ${'a'.repeat(20_000)}`)],
@@ -351,9 +355,9 @@ describe('Headers that are too large', () => {
 
   test('in a body belong to the operation, which declares 400', async () => {
     const extension = 'a'.repeat(20_000);
-    await expectRefused(withChunks(`5;${extension}\r\n`), 400, 413, 'The chunk extensions are too large.');
+    await expectRefused(withChunks(`5;${extension}\r\n`), 400, 413, FRAMING);
     const trailer = `${HEX_LENGTH}\r\n${body()}\r\n0\r\nX: ${extension}\r\n\r\n`;
-    await expectRefused(withChunks(trailer), 400, 431, TOO_LARGE);
+    await expectRefused(withChunks(trailer), 400, 413, FRAMING);
   });
 });
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Failure } from '../errors/failure.js';
 import { failureMessage, sendFailure } from '../errors/send-failure.js';
-import { endAndLinger, ignoreWhatFollows } from './lingering-close.js';
+import { connectionOf } from './connection.js';
 
 /** What is left of a request that Express never saw. */
 export interface Refusal {
@@ -31,7 +31,8 @@ export function refuseBy(
   observe: (refusal: Refusal) => void,
 ): Refuse {
   return (failure, { socket, response }) => {
-    ignoreWhatFollows(socket);
+    const connection = connectionOf(socket);
+    connection?.ignoreRest();
     const request = response?.req;
     const status = request === undefined ? failure.error : statusOf(request, failure.error);
     const reachedExpress = response !== undefined && 'locals' in response && response.locals !== undefined;
@@ -40,7 +41,7 @@ export function refuseBy(
       observe({ method: request?.method, status, error, client: socket.remoteAddress });
     }
     if (response === undefined) {
-      endAndLinger(socket, failureMessage(failure));
+      connection?.end(failureMessage(failure));
       return;
     }
     response.setHeader('Connection', 'close');

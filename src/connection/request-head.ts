@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { Failure } from '../errors/failure.js';
-import { isIgnored } from './lingering-close.js';
+import { connectionOf } from './connection.js';
 import type { Refuse } from './refuse.js';
 
 /**
@@ -11,18 +11,25 @@ const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 /** A request target in absolute form (RFC 9112 section 3.2.2), which every server must take. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/i;
 
+const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
+const NO_HOST = new Failure(400, 'Host is missing');
+const MANY_HOSTS = new Failure(400, 'Host must be sent once');
+const BAD_HOST = new Failure(400, 'Host must be a host name or address, with or without a port');
+const MANY_CONTENT_TYPES = new Failure(400, 'Content-Type must be sent once');
+const UNKNOWN_EXPECTATION = new Failure(417, 'The only expectation that can be met is 100-continue');
+
 /**
- * Refuses, before Express sees it, what Node's HTTP parser lets pass though another reader of the same bytes (a gateway)
- * might see another request, or none.
+ * Refuses, before Express sees it, a well-formed head that another reader of the same bytes (a gateway) might take for
+ * another request, or that asks for what cannot be done.
  */
 export function refuseMalformedHeads(server: Server, refuse: Refuse): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle).on('request', (request: IncomingMessage, response) => {
-    if (isIgnored(request.socket)) return;
+    connectionOf(request.socket)?.begin(response);
     if (request.url?.startsWith('/') === false) toOriginForm(request);
-    const fault = faultOf(request);
-    if (fault === undefined) handle.call(server, request, response);
-    else refuse(new Failure(400, fault), { socket: request.socket, response });
+    const failure = failureOf(request);
+    if (failure === undefined) handle.call(server, request, response);
+    else refuse(failure, { socket: request.socket, response });
   });
 }
 
@@ -33,13 +40,9 @@ function toOriginForm(request: IncomingMessage): void {
   request.url = pathAndQuery.startsWith('/') ? pathAndQuery : `/${pathAndQuery}`;
 }
 
-function faultOf({ httpVersion, url = '', headers, rawHeaders }: IncomingMessage): string | undefined {
-  const isCurrent = httpVersion === '1.1';
-  if (!isCurrent && httpVersion !== '1.0') return 'The HTTP version must be 1.1 or 1.0';
-
-  // RFC 9112 section 3.2: `*` is the server as a whole, a fragment is never sent.
-  if ((!url.startsWith('/') && url !== '*') || url.includes('#'))
-    return 'The request target must be a path, with or without a query';
+function failureOf({ httpVersion, url = '', headers, rawHeaders }: IncomingMessage): Failure | undefined {
+  // An absolute form with a host that is none was left as it is.
+  if (!url.startsWith('/') && url !== '*') return BAD_TARGET;
 
   let hosts = 0;
   let contentTypes = 0;
@@ -48,18 +51,15 @@ function faultOf({ httpVersion, url = '', headers, rawHeaders }: IncomingMessage
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
     else if (name.length === 12 && name.toLowerCase() === 'content-type') contentTypes++;
   }
-  if (hosts === 0 && isCurrent) return 'Host is missing';
-  if (hosts > 1) return 'Host must be sent once';
-  if (!HOST.test(headers.host ?? '')) return 'Host must be a host name or address, with or without a port';
+  const isCurrent = httpVersion === '1.1';
+  if (hosts === 0 && isCurrent) return NO_HOST;
+  if (hosts > 1) return MANY_HOSTS;
+  if (!HOST.test(headers.host ?? '')) return BAD_HOST;
   // Node keeps the first and forgets the others.
-  if (contentTypes > 1) return 'Content-Type must be sent once';
+  if (contentTypes > 1) return MANY_CONTENT_TYPES;
 
-  const coding = headers['transfer-encoding'];
-  if (coding !== undefined) {
-    // RFC 9112 section 6.1: HTTP/1.0 knows no Transfer-Encoding, so what reads it as such may cut the message elsewhere.
-    if (!isCurrent) return 'A request of HTTP/1.0 must not have Transfer-Encoding';
-    // Node decodes this one, and passes the others on as if they were decoded.
-    if (coding.toLowerCase() !== 'chunked') return 'Transfer-Encoding must be chunked, and nothing else';
-  }
+  const { expect } = headers;
+  if (expect !== undefined && isCurrent && expect.toLowerCase() !== '100-continue')
+    return UNKNOWN_EXPECTATION;
   return undefined;
 }

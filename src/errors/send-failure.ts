@@ -25,6 +25,7 @@ export function failureMessage(failure: Failure, status = failure.error): string
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
     ...headersOf(failure),
+    Date: new Date().toUTCString(),
     Connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);

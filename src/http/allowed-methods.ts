@@ -1,5 +1,4 @@
 import type { Express, NextFunction, Request, Response } from 'express';
-import { abandonBody } from '../connection/abandoned-body.js';
 import { Failure } from '../errors/failure.js';
 import { sendFailure } from '../errors/send-failure.js';
 import { layersOf, type Layer } from './route-layers.js';
@@ -24,7 +23,6 @@ export function allowedMethods(app: Express) {
       response.writeHead(204, { Allow }).end();
       return;
     }
-    abandonBody(request);
     const message = `The methods of this path are ${[...allowed].join(', ')}`;
     sendFailure(response, new Failure(405, message, { headers: { Allow } }));
   };

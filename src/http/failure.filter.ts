@@ -2,7 +2,6 @@ import { STATUS_CODES } from 'node:http';
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { abandonBody } from '../connection/abandoned-body.js';
 import { Failure, RequestAborted } from '../errors/failure.js';
 import { sendFailure } from '../errors/send-failure.js';
 import type { Operations } from '../openapi/operations.js';
@@ -21,12 +20,13 @@ export class FailureFilter implements ExceptionFilter {
     const failure = exception instanceof Failure ? exception : failureOf(exception, request);
     const { error, message, cause, log } = failure;
     if (log !== undefined) this.logger[log]({ err: cause, requestId: request.id, error }, message);
+    // A request that failed below Express while it was on its way here is answered already.
+    if (response.writableEnded) return;
     if (response.headersSent || failure instanceof RequestAborted) {
       response.locals.error = error;
       request.socket.destroy();
       return;
     }
-    abandonBody(request);
     sendFailure(response, failure, this.operations.statusOf(request.method, request.path, error));
   }
 }

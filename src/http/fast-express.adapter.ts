@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, ServerResponse, type Server, type ServerOptions } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type express from 'express';
+import { connectionOf } from '../connection/connection.js';
 import { Answer } from './answer.js';
 import { withCommonHeaders } from './common-headers.js';
 import { routeLiteralPaths } from './literal-routes.js';
@@ -33,6 +34,8 @@ export class FastExpressAdapter extends ExpressAdapter {
     class NativeRequest extends IncomingMessage {}
     class NativeResponse extends ServerResponse {
       override writeHead(...head: unknown[]): this {
+        const { complete, socket } = this.req;
+        if (!complete && connectionOf(socket)?.mustEnd === true) this.setHeader('Connection', 'close');
         return super.writeHead(...(withCommonHeaders(this, head) as Parameters<ServerResponse['writeHead']>));
       }
     }

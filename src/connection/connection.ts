@@ -1,0 +1,203 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Failure } from '../errors/failure.js';
+import { Framing } from './framing.js';
+import type { Refuse } from './refuse.js';
+
+/** The bounds of a connection, in milliseconds. */
+export interface ConnectionLimits {
+  /** For the head of a request to arrive, from its first byte. */
+  head: number;
+  /** For all of a request to arrive, from its first byte. */
+  request: number;
+  /** For a client to take none of its response. */
+  stalledResponse: number;
+  /** For a client that was answered for the last time to go on sending, as nginx has it: in all, and without a byte. */
+  linger: number;
+  lingerSilent: number;
+  /** For a connection on which no request has begun. */
+  unused: number;
+}
+
+/** A rest of a body, in bytes, that is read for the sake of the connection though the request is answered already. */
+const SMALL_REST = 16 * 1024;
+
+const TOO_SLOW = new Failure(408, 'The request took too long to arrive');
+const INCOMPLETE = new Failure(400, 'The request ended before it was complete');
+const MALFORMED = new Failure(400, 'The request is not well-formed HTTP/1.1');
+
+const connections = new WeakMap<Socket, Connection>();
+
+/** @returns the connection on the socket of a server that `Connections` guards. */
+export function connectionOf(socket: Socket): Connection | undefined {
+  return connections.get(socket);
+}
+
+/**
+ * What stands between a socket and Node's HTTP parser: it hands on one request at a time, and the next when that is answered
+ * (RFC 9112 section 9.3.2). So what a client sends ahead waits in the kernel, and two creates of one id keep their order.
+ */
+export class Connection {
+  readonly #framing: Framing;
+  readonly #parse: (bytes: Buffer) => void;
+  /** What came after the request that is being answered. */
+  #held: Buffer | undefined;
+  #response: ServerResponse | undefined;
+  #isUsed = false;
+  /** When it was opened, and from then on when the last request began to arrive. */
+  #since = performance.now();
+  /** When the last answer was on its way: what comes now is not read. */
+  #endingSince: number | undefined;
+  #isEnded = false;
+  #lastByteAt = 0;
+  /** How many bytes the kernel has taken, and since when it has taken no more. */
+  #taken = 0;
+  #takenAt = 0;
+
+  /** @param socket right after Node's own listener for a new connection has seen it. */
+  constructor(
+    readonly socket: Socket,
+    private readonly limits: ConnectionLimits,
+    bodyLimit: number,
+    private readonly refuse: Refuse,
+  ) {
+    this.#framing = new Framing(bodyLimit);
+    connections.set(socket, this);
+    const [parse] = socket.listeners('data') as [(bytes: Buffer) => void];
+    this.#parse = parse;
+    socket.removeListener('data', parse);
+    socket.on('data', (bytes: Buffer) => this.#take(bytes));
+    socket.prependListener('end', () => {
+      if (this.#framing.isInHead) this.fail(INCOMPLETE);
+    });
+    // Node calls this when the last response is written, and would close both ways: what the client still sends would then
+    // make its kernel throw the response away (RFC 9112 section 9.6).
+    socket.destroySoon = () => this.end();
+  }
+
+  /** Whether a request came whole and is being answered. */
+  get isAnswering(): boolean {
+    return this.#response !== undefined && this.#framing.isBetweenRequests;
+  }
+
+  /** Whether so much of the request is still to come that its answer is the last one: the rest is not read then. */
+  get mustEnd(): boolean {
+    return this.#framing.remaining > SMALL_REST;
+  }
+
+  /** A request has come, at least its head; nothing else is read before its body and its answer are through. */
+  begin(response: ServerResponse): void {
+    this.#response = response;
+    response.on('close', this.#onAnswered);
+  }
+
+  /** Announces that the response that is being made, if any, is the last one. */
+  announceEnd(): void {
+    if (this.#response?.headersSent === false) this.#response.setHeader('Connection', 'close');
+  }
+
+  /** Refuses what is arriving, in the answer to its request if it has one, and ends the connection. */
+  fail(failure: Failure): void {
+    if (this.#endingSince !== undefined) return;
+    const response = this.#response;
+    const isAnswered = response === undefined ? this.#framing.remaining > 0 : response.headersSent;
+    if (!this.socket.writable) this.socket.destroy();
+    else if (isAnswered) this.end();
+    else this.refuse(failure, { socket: this.socket, response });
+  }
+
+  /** @param error of the socket, or of Node's parser, which finds no fault but an early end in what it gets. */
+  failBy({ code = '' }: NodeJS.ErrnoException): void {
+    if (!code.startsWith('HPE_')) this.socket.destroy();
+    else this.fail(code === 'HPE_INVALID_EOF_STATE' ? INCOMPLETE : MALFORMED);
+  }
+
+  /** From here on nothing that comes is a request: its framing is in doubt, or its rest is not read. */
+  ignoreRest(): void {
+    this.#endingSince ??= this.#lastByteAt = performance.now();
+    this.#held = undefined;
+  }
+
+  /**
+   * Ends this side. What the client still sends is read and forgotten for a while, so that it gets to see the answer.
+   *
+   * @param last what to write before the end.
+   */
+  end(last = ''): void {
+    this.ignoreRest();
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.socket.end(last);
+    this.socket.resume();
+  }
+
+  /** Ends what takes too long; called again and again. */
+  check(now: number): void {
+    const { limits, socket } = this;
+    this.#watchResponse(now);
+    const elapsed = now - this.#since;
+    if (this.#endingSince !== undefined) {
+      const isSilent = socket.writableLength === 0 && now - this.#lastByteAt >= limits.lingerSilent;
+      if (isSilent || now - this.#endingSince >= limits.linger) socket.destroy();
+    } else if (!this.#framing.isBetweenRequests) {
+      if (elapsed >= (this.#framing.isInHead ? limits.head : limits.request)) this.fail(TOO_SLOW);
+    } else if (!this.#isUsed && elapsed >= limits.unused) socket.destroy();
+  }
+
+  #watchResponse(now: number): void {
+    const waiting = waitingBytes(this.socket);
+    const taken = this.socket.bytesWritten - waiting;
+    if (waiting === 0 || taken !== this.#taken) {
+      this.#taken = taken;
+      this.#takenAt = now;
+    } else if (now - this.#takenAt >= this.limits.stalledResponse) this.socket.destroy();
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#endingSince !== undefined) this.#lastByteAt = performance.now();
+    else if (this.#held !== undefined) this.#hold(Buffer.concat([this.#held, bytes]));
+    else this.#read(bytes);
+  }
+
+  #read(bytes: Buffer): void {
+    for (let unread: Buffer | undefined = bytes; unread !== undefined; unread = this.#framing.rest) {
+      if (this.#endingSince !== undefined || this.socket.destroyed) return;
+      if (this.#framing.isBetweenRequests) {
+        if (this.#response !== undefined) {
+          this.#hold(unread);
+          return;
+        }
+        this.#since = performance.now();
+      }
+      try {
+        const safe = this.#framing.read(unread);
+        this.#isUsed ||= !this.#framing.isBetweenRequests || safe !== undefined;
+        if (safe !== undefined) this.#parse(safe);
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        this.fail(error);
+        return;
+      }
+    }
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held = bytes;
+    this.socket.pause();
+  }
+
+  readonly #onAnswered = (): void => {
+    this.#response = undefined;
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    this.#read(held);
+    if ((this.#held as Buffer | undefined) === undefined) this.socket.resume();
+  };
+}
+
+/** What was written and the kernel has not taken yet, in bytes. Node counts a write as a whole, its handle by bytes. */
+function waitingBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
+  return handle?.writeQueueSize ?? socket.writableLength;
+}

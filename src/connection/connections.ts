@@ -1,0 +1,90 @@
+import type { Server } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { CONFIG } from '../config/config.module.js';
+import type { Config } from '../config/config.js';
+import { LOGGER } from '../logging/logging.js';
+import { Connection, connectionOf, type ConnectionLimits } from './connection.js';
+import type { Refuse } from './refuse.js';
+
+const CHECK_INTERVAL_MS = 500;
+/** Drops that follow each other within this time are told once. */
+const DROPS_SPELL_MS = 60_000;
+
+/** All connections of the server: their number, their time limits and their end. */
+@Injectable()
+export class Connections {
+  readonly limits: ConnectionLimits;
+  /** How many were closed at once because MAX_CONNECTIONS were open. */
+  dropped = 0;
+  readonly #open = new Map<Socket, Connection>();
+  #droppedAt = -Infinity;
+  #server: Server | undefined;
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.limits = {
+      head: 10_000,
+      request: 30_000,
+      stalledResponse: 30_000,
+      linger: 10_000,
+      lingerSilent: 1_000,
+      unused: config.http.keepAliveTimeoutMs,
+    };
+  }
+
+  /** @param server with Node's own time limits off. */
+  guard(server: Server, refuse: Refuse): void {
+    this.#server = server;
+    const { bodyLimit, maxConnections } = this.config.http;
+    server.maxConnections = maxConnections;
+    server.on('drop', () => this.#countDrop());
+    server.on('connection', (socket: Socket) => {
+      this.#open.set(socket, new Connection(socket, this.limits, bodyLimit, refuse));
+      socket.once('close', () => this.#open.delete(socket));
+    });
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      connectionOf(socket)?.failBy(error);
+    });
+    const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
+    server.on('close', () => clearInterval(timer));
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /** Requests that came whole and are not answered yet. */
+  get answering(): number {
+    return [...this.#open.values()].filter(({ isAnswering }) => isAnswering).length;
+  }
+
+  /** Announces the end in every response from now on, so that no client uses a connection that is being closed. */
+  announceEnd(): void {
+    for (const connection of this.#open.values()) connection.announceEnd();
+    this.#server?.prependListener('request', (_request, response) => {
+      response.setHeader('Connection', 'close');
+    });
+  }
+
+  /** Takes no new connections. The HTTP server's own `close()` would also end those on which a head is arriving. */
+  stopListening(): void {
+    if (this.#server !== undefined) NetServer.prototype.close.call(this.#server);
+  }
+
+  #countDrop(): void {
+    this.dropped++;
+    const now = performance.now();
+    if (now - this.#droppedAt > DROPS_SPELL_MS)
+      this.logger.warn({ connections: this.count }, 'New connections are closed: MAX_CONNECTIONS are open');
+    this.#droppedAt = now;
+  }
+
+  #check(): void {
+    const now = performance.now();
+    for (const connection of this.#open.values()) connection.check(now);
+  }
+}
