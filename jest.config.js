@@ -5,20 +5,7 @@ const common = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: {
-          target: 'es2022',
-          parser: { syntax: 'typescript', decorators: true },
-          transform: { legacyDecorator: true, decoratorMetadata: true },
-        },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
+  transform: { '^.+\\.ts$': '<rootDir>/test/support/transform.js' },
 };
 
 /** A suite that takes longer or needs more than Node.js: a folder of `test/`, run by `npm run test:<name>`. */
@@ -38,7 +25,7 @@ export default {
       roots: ['<rootDir>/src', '<rootDir>/test'],
       testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts'],
     },
-    ...['faults', 'gateway', 'browser', 'image', 'fuzz'].map(suite),
+    ...['faults', 'gateway', 'browser', 'image', 'interop', 'fuzz'].map(suite),
   ],
   globalSetup: './test/support/global-setup.js',
   globalTeardown: './test/support/global-teardown.js',

@@ -1,5 +1,5 @@
-import request from 'supertest';
-import { countRows, rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { post } from './support/requests.js';
+import { countRows, rowOf, startService, unusedId, type TestService } from './support/service.js';
 
 let service: TestService;
 beforeAll(async () => {
@@ -7,12 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const create = (body: string) =>
-  request(service.url)
-    .post('/plants')
-    .set('Authorization', `Bearer ${TOKEN}`)
-    .set('Content-Type', 'application/json')
-    .send(body);
+const create = (body: string) => post(service.port, body);
 
 describe('createPlant', () => {
   test('answers 200 with the name and the tag, and stores the plant', async () => {
@@ -51,7 +46,7 @@ describe('createPlant', () => {
     await create(`{"id":${id},"name":"a","tag":"T"}`);
     const response = await create(`{"id":${id},${members}}`);
     expect(response.status).toBe(400);
-    expect(response.body).toEqual({
+    expect(response.json).toEqual({
       error: 409,
       message: 'id is taken by another plant, with another name or tag.',
     });
@@ -76,10 +71,10 @@ describe('createPlant', () => {
     );
     const winners = responses.filter(({ status }) => status === 200);
     const losers = responses.filter(
-      ({ status, body }) => status === 400 && (body as { error: number }).error === 409,
+      ({ status, json }) => status === 400 && (json as { error: number }).error === 409,
     );
     expect([winners.length, losers.length]).toEqual([1, 39]);
-    expect((await rowOf(service, id))?.name).toBe((winners[0]?.body as { name: string }).name);
+    expect((await rowOf(service, id))?.name).toBe((winners[0]?.json as { name: string }).name);
   });
 
   test('ignores members that the contract does not name', async () => {

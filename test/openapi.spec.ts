@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
-import request from 'supertest';
-import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { post } from './support/requests.js';
+import { startService, unusedId, type TestService } from './support/service.js';
 
 const CONTRACT = JSON.parse(readFileSync('openapi.json', 'utf8')) as Record<string, unknown>;
 const BASE_URL = 'https://plants.example.com/store';
@@ -20,30 +20,30 @@ function contractAt(baseUrl: string): Record<string, unknown> {
   return { ...CONTRACT, servers };
 }
 
+const get = (path: string) => fetch(`${service.url}${path}`);
+
 test('the served document is the contract, member for member', async () => {
-  const served = await request(service.url).get('/openapi.json');
-  expect(served.headers['content-type']).toBe('application/json');
-  expect(served.body).toEqual(contractAt(BASE_URL));
+  const served = await get('/openapi.json');
+  expect(served.headers.get('content-type')).toBe('application/json');
+  expect(await served.json()).toEqual(contractAt(BASE_URL));
 });
 
 test('it is served without change again, and after requests', async () => {
-  const before = await request(service.url).get('/openapi.json');
-  await request(service.url)
-    .post('/plants')
-    .set('Authorization', `Bearer ${TOKEN}`)
-    .send({ id: Number(unusedId()), name: 'a' });
-  expect((await request(service.url).get('/openapi.json')).text).toBe(before.text);
+  const before = await (await get('/openapi.json')).text();
+  expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
+  expect(await (await get('/openapi.json')).text()).toBe(before);
 });
 
 test('the YAML is the same document', async () => {
-  const served = await request(service.url).get('/openapi.yaml');
-  expect(served.headers['content-type']).toBe('application/yaml');
-  expect(load(served.body instanceof Buffer ? served.body.toString() : served.text)).toEqual(
-    contractAt(BASE_URL),
-  );
+  const served = await get('/openapi.yaml');
+  expect(served.headers.get('content-type')).toBe('application/yaml');
+  expect(load(await served.text())).toEqual(contractAt(BASE_URL));
 });
 
-test('the types that the code implements are made from the contract as it is', () => {
-  const types = execFileSync(process.execPath, ['scripts/openapi-types.js'], { encoding: 'utf8' });
-  expect(readFileSync('src/openapi/contract.generated.ts', 'utf8')).toBe(types);
+// That they are what the generator makes of it is checked by `npm run test:interop`, which has the generator.
+test('the types that the code implements were made from the contract as it is', () => {
+  const digest = createHash('sha256').update(readFileSync('openapi.json')).digest('hex');
+  expect(readFileSync('src/openapi/contract.generated.ts', 'utf8')).toContain(
+    `SHA-256 of openapi.json: ${digest}\n`,
+  );
 });

@@ -1,4 +1,5 @@
-// Made from openapi.json by `npm run openapi:types`. Not to be changed by hand.
+// Made by `npm run openapi:types` from openapi.json. Not to be changed by hand.
+// SHA-256 of openapi.json: e69fca5a70ec6a8e823c0716644a5f94dbd34fda4c17cdf225db7f20c728f1e7
 export interface paths {
     "/plants": {
         parameters: {

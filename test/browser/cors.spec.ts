@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser } from 'playwright-core';
-import { launchBrowser } from '../support/browser.js';
+import { launchBrowser } from './browser.js';
 import { exchange } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
 import { rowOf, startService, TOKEN, unusedId, type TestService } from '../support/service.js';

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import type { Browser, Page, Response } from 'playwright-core';
-import { launchBrowser, openPage } from '../support/browser.js';
+import { launchBrowser, openPage } from './browser.js';
 import { GATEWAYS, startGateway, type Gateway } from '../support/gateway.js';
 import { exchange } from '../support/requests.js';
 import { needs } from '../support/requirements.js';

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { Contract } from './contract.js';
 
 /** One response of an operation of the contract, for the judge of the whole test run in contract-judge.js. */
 export interface RecordedResponse {
@@ -15,8 +16,8 @@ export interface RecordedResponse {
   times: number;
 }
 
-const contract = JSON.parse(readFileSync('openapi.json', 'utf8')) as { paths: Record<string, object> };
-const isOperation = (method: string, path: string) => method in (contract.paths[path] ?? {});
+const contract = new Contract(JSON.parse(readFileSync('openapi.json', 'utf8')) as object);
+const declaredHeaders = new RegExp(`^(${contract.headers.join('|')}): (.*)\\r$`, 'gim');
 
 /**
  * Notes every response that a service gives to the contract's operations, whatever client it is that asks.
@@ -29,7 +30,7 @@ export function recordResponses(server: Server): () => void {
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     const method = request.method?.toLowerCase() ?? '';
     const path = request.url?.split('?')[0] ?? '';
-    if (!isOperation(method, path)) return;
+    if (contract.templateOf(method, path) === undefined) return;
     const chunks: Buffer[] = [];
     for (const name of ['write', 'end'] as const) {
       const original = response[name].bind(response) as (...args: unknown[]) => never;
@@ -44,9 +45,7 @@ export function recordResponses(server: Server): () => void {
       // As they were written: getHeader() does not know of those that went to writeHead() in one list.
       const { _header: head } = response as unknown as { _header: string };
       const headers = Object.fromEntries(
-        [...head.matchAll(/^(content-type|plant-id|www-authenticate|retry-after): (.*)\r$/gim)].map(
-          ([, name = '', value = '']) => [name.toLowerCase(), value],
-        ),
+        [...head.matchAll(declaredHeaders)].map(([, name = '', value = '']) => [name.toLowerCase(), value]),
       );
       const text = Buffer.concat(chunks).toString();
       const seen = { method, path, status, headers, text, testFile: expect.getState().testPath ?? '' };

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { jest } from '@jest/globals';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
-import { expectError, post } from './support/requests.js';
-import { startService, unusedId, type TestService } from './support/service.js';
+import { expectError, post } from '../support/requests.js';
+import { startService, unusedId, type TestService } from '../support/service.js';
 
 // It warns of Node 20 and of its store in memory; neither matters here.
 jest.spyOn(console, 'warn').mockImplementation(() => undefined);

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { startService, TOKEN, unusedId, type TestService } from '../support/service.js';
 
 /** What the service must never answer; asked for by name, to see that the judge would say so. */
 const OUTSIDE: Record<string, [status: number, type: string, body: string]> = {
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await once(upstream, 'listening');
 
   prism = spawn(process.execPath, [
-    'node_modules/@stoplight/prism-cli/dist/index.js',
+    'test/node_modules/@stoplight/prism-cli/dist/index.js',
     ...['proxy', 'openapi.json', `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`],
     // The service is to see bad requests too, and a free port is to be found.
     ...['--validate-request', 'false', '--port', '0'],
