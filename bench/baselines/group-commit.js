@@ -1,15 +1,12 @@
 // The service's own group commit, with the limits that the service gives it, over `pg` alone.
 import pg from 'pg';
-import { GroupCommit } from '../../dist/src/plants/group-commit.js';
+import { FIXED_LIMITS, GroupCommit } from '../../dist/src/plants/group-commit.js';
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL });
 
 export const commits = new GroupCommit(writeBatch, {
-  batchRows: 64,
-  batchCharacters: 1024 * 1024,
-  statements: 2,
-  waitingCreates: 2_048,
-  waitingCharacters: 16 * 1024 * 1024,
+  ...FIXED_LIMITS,
+  statements: FIXED_LIMITS.statementsPerNode,
   timeoutMs: 4_000,
 });
 

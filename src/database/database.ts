@@ -8,14 +8,16 @@ import { LOGGER } from '../logging/logging.js';
 import { checkEncoding, placeOf } from './catalogue.js';
 import { maySucceedLater, StoreUnavailable } from './errors.js';
 import { migrate } from './migrate.js';
+import { HAS_SHARDS, SELECT_SHARDS, type ShardRow } from './shard-map.js';
+import { Shards } from './shards.js';
 import { Statements, type Statement } from './statements.js';
 
 const START_RETRY_MS = 500;
 /** Of failed starts every so manieth is logged: the first, and then two a minute if each fails at once. */
 const ATTEMPTS_PER_LOG_LINE = 60;
 const READY_TIMEOUT_MS = 1_000;
-/** How long a failed statement counts against the readiness at least, if none succeeds after it. */
-const FAILURE_COUNTS_MS = 5_000;
+/** How often the shards are read again: they move when the cluster is rebalanced. */
+const SHARDS_MS = 60_000;
 
 /**
  * Writes nothing but an empty message to the server's log. Its commit waits, as a create's does, for the disk and for
@@ -31,16 +33,16 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    * Rejects if it cannot be used without a change of the configuration.
    */
   readonly started: Promise<boolean>;
+  readonly shards: Shards;
   #resolveStarted!: (outcome: Promise<boolean>) => void;
   readonly #statements: Statements;
   #usable = false;
   #stopping = false;
-  /** When the latest statement failed, in milliseconds of performance.now(), unless one succeeded after it. */
-  #failedAt: number | undefined;
   /** What a create needs, as statements that change nothing. */
   readonly #needs: Statement[] = [];
   #look: Promise<boolean> | undefined;
   #wasReady = true;
+  #shardsTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -49,6 +51,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   ) {
     this.#statements = new Statements(dataSource, logger);
     this.started = new Promise((resolve) => (this.#resolveStarted = resolve));
+    this.shards = new Shards((id) => this.#lookAtShard(id), logger);
   }
 
   /** Starts without being waited for: the service listens meanwhile, and says that it is not ready. */
@@ -62,6 +65,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     this.#stopping = true;
     await this.started.catch(() => undefined);
     this.#usable = false;
+    clearTimeout(this.#shardsTimer);
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
 
@@ -75,25 +79,24 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * Whether the statements of the operations would succeed now. The table of plants may be missing or locked, a column
-   * or a right may be missing, or the server may take no writes. Some faults, such as a full disk, only the creates
-   * themselves find. So after a failed statement it takes a time and a commit until the service is ready again.
+   * Whether the statements of the operations would succeed now, for some shard if not for all. The table of plants may
+   * be missing or locked, a column or a right may be missing, or the server may take no writes. Some faults, such as a
+   * full disk, only the creates themselves find. So after a failed statement it takes a time and a commit until the
+   * service is ready again.
    */
   async isReady(): Promise<boolean> {
-    if (!this.#usable) return false;
-    if (this.#failedAt !== undefined && performance.now() - this.#failedAt < FAILURE_COUNTS_MS) return false;
+    if (!this.#usable || this.shards.haveJustFailed) return false;
     // However many ask at once, they get one connection of the pool between them.
     this.#look ??= this.#tryNeeds().finally(() => (this.#look = undefined));
     return this.#look;
   }
 
   async #tryNeeds(): Promise<boolean> {
-    const failedAt = this.#failedAt;
-    const commit = failedAt === undefined ? [] : [{ text: COMMIT, values: [] }];
+    const commit = this.shards.writable === this.shards.count ? [] : [{ text: COMMIT, values: [] }];
     const deadline = performance.now() + READY_TIMEOUT_MS;
     try {
       for (const statement of [...this.#needs, ...commit]) await this.#statements.run(statement, deadline);
-      if (this.#failedAt === failedAt) this.#failedAt = undefined;
+      if (!(await this.shards.isWritable())) throw new StoreUnavailable('No shard can be written');
       if (!this.#wasReady) this.logger.info('Ready again');
       this.#wasReady = true;
     } catch (error) {
@@ -103,20 +106,43 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.#wasReady;
   }
 
-  /** See {@link Statements.run}. A failure is logged here, and counts against the readiness. */
-  async query<Row>(statement: Statement, deadline: number): Promise<Row[]> {
+  #lookAtShard(id: bigint): Promise<unknown> {
+    const look = { text: 'SELECT 1 FROM plants WHERE id = $1', values: [id.toString()] };
+    return this.#statements.run(look, performance.now() + READY_TIMEOUT_MS);
+  }
+
+  /**
+   * See {@link Statements.run}. A failure is logged here, and counts against the readiness.
+   *
+   * @param shard the one that its rows belong to, as {@link Shards} numbers them.
+   */
+  async query<Row>(statement: Statement, deadline: number, shard = 0): Promise<Row[]> {
     try {
       if (!this.#usable) throw new StoreUnavailable('The store is not there yet, or no longer');
       const rows = await this.#statements.run<Row>(statement, deadline);
-      this.#failedAt = undefined;
+      this.shards.succeeded(shard);
       return rows;
     } catch (error) {
       if (error instanceof StoreUnavailable) {
-        this.#failedAt = performance.now();
+        this.shards.failed(shard);
         this.logger.error({ err: causeOf(error) }, 'A statement failed');
       }
       throw error;
     }
+  }
+
+  /** Learns where rows are stored, now and every minute. Without an answer, what is known stays: it costs speed only. */
+  async #readShards(): Promise<void> {
+    const deadline = performance.now() + this.config.database.timeoutMs;
+    try {
+      const [catalogue] = await this.#statements.run<{ hasShards: boolean }>(HAS_SHARDS, deadline);
+      const hasShards = catalogue?.hasShards === true;
+      this.shards.use(hasShards ? await this.#statements.run<ShardRow>(SELECT_SHARDS, deadline) : []);
+    } catch (error) {
+      this.logger.warn({ err: causeOf(error) }, 'The shards of the table could not be read');
+    }
+    if (this.#stopping) return;
+    this.#shardsTimer = setTimeout(() => void this.#readShards(), SHARDS_MS).unref();
   }
 
   async #start(): Promise<boolean> {
@@ -128,6 +154,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
         if (executed.length > 0) this.logger.info({ migrations: executed }, 'Migrated the database');
         this.logger.info(await placeOf(this.dataSource, this.dataSource), 'The database can be used');
         this.#usable = true;
+        await this.#readShards();
         return true;
       } catch (error) {
         if (!maySucceedLater(error)) throw error;

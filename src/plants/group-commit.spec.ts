@@ -7,6 +7,7 @@ import { toStored, type StoredPlant } from './plant.columns.js';
 const LIMITS: GroupCommitLimits = {
   batchRows: 4,
   batchCharacters: 100,
+  statementsPerNode: 1,
   statements: 1,
   waitingCreates: 8,
   waitingCharacters: 400,
@@ -105,7 +106,7 @@ describe('what goes out together', () => {
   });
 
   test('as many statements are on their way as the limit says, and no more', async () => {
-    const driven = handDriven({ statements: 2 });
+    const driven = handDriven({ statementsPerNode: 2, statements: 2 });
     for (const id of [1, 2, 3, 4]) void driven.commits.create(plant(id));
     expect(driven.sent).toEqual([[1n], [2n]]);
     driven.underWay[1]?.answer();
@@ -314,7 +315,7 @@ test('in any interleaving every create is settled, and as the table has it', asy
   );
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { maxLength: 60 }), fc.boolean(), async (script, settleBetween) => {
-      const driven = handDriven({ statements: 2 });
+      const driven = handDriven({ statementsPerNode: 2, statements: 2 });
       const { commits, table, underWay, sent } = driven;
       const created: { plant: StoredPlant; outcome: Promise<[PromiseSettledResult<CreateResult>]> }[] = [];
       let hasFailed = false;

@@ -11,29 +11,54 @@ export interface WrittenRow {
 }
 
 /**
- * Stores plants, each where no plant has its id, in one commit.
+ * Stores plants in one commit, each if no plant has its id.
  *
- * @param plants with different ids, in ascending order: two batches that insert the same ids in different orders would
- *   wait for each other.
+ * @param plants all of one lane, with different ids, in ascending order: two batches that insert the same ids in
+ *   different orders would wait for each other.
  * @param deadline when to give up, in milliseconds of performance.now().
+ * @param lane the lane they come from, an index of {@link Lanes.nodes}.
  * @returns what became of each, in the same order.
- * @throws {ValuesRefused} where the database refuses one of them, and so stored none.
- * @throws {StoreUnavailable} where it is not known whether they are stored.
+ * @throws {ValuesRefused} if the database refuses one of them, and so stored none.
+ * @throws {StoreUnavailable} if it is not known whether they are stored.
  */
-export type WriteBatch = (plants: StoredPlant[], deadline: number) => Promise<WrittenRow[]>;
+export type WriteBatch = (plants: StoredPlant[], deadline: number, lane: number) => Promise<WrittenRow[]>;
+
+/** How creates are split: a statement holds plants of one lane, and one node of the database stores them. */
+export interface Lanes {
+  /** The node of each lane, nodes counted from 0. */
+  readonly nodes: readonly number[];
+  /** @returns the lane of an id, an index of `nodes`. A wrong one costs speed and nothing else. */
+  readonly laneOf: (id: bigint) => number;
+}
+
+const ONE_LANE: Lanes = { nodes: [0], laneOf: () => 0 };
 
 export interface GroupCommitLimits {
   /** Rows and characters of text in one statement; a single larger plant goes alone. */
   batchRows: number;
   batchCharacters: number;
-  /** Statements on their way at once. */
+  /** Statements on their way at once, to one node and in all. */
+  statementsPerNode: number;
   statements: number;
-  /** Creates, and characters of text, that may wait; beyond that a create is refused. */
+  /** Creates, and characters of text, that may wait in all lanes together; beyond that a create is refused. */
   waitingCreates: number;
   waitingCharacters: number;
   /** The longest that a create may take, its waiting included, in milliseconds. */
   timeoutMs: number;
 }
+
+/** The limits that do not depend on the configuration. */
+export const FIXED_LIMITS = {
+  batchRows: 64,
+  batchCharacters: 1024 * 1024,
+  // Two keep a node busy while the answer of one is read; more make the batches smaller.
+  statementsPerNode: 2,
+  waitingCreates: 2_048,
+  waitingCharacters: 16 * 1024 * 1024,
+} as const satisfies Partial<GroupCommitLimits>;
+
+/** If there are several nodes, the part of the waiting line that one may fill: one that hangs leaves room for the rest. */
+const NODE_PART = 0.5;
 
 interface Waiting {
   plant: StoredPlant;
@@ -45,86 +70,161 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+/** What waits and what is on its way: in all, or to one node. */
+class Load {
+  creates = 0;
+  characters = 0;
+  statements = 0;
+}
+
+/** Creates that may go out together, oldest first. */
+interface Lane {
+  readonly index: number;
+  readonly node: Load;
+  readonly waiting: Waiting[];
+}
+
 /**
  * Group commit: a commit costs the database about the same for one row as for many, so while a statement is on its way,
  * the creates that arrive wait together and go out in the next one. A create that finds nothing on its way goes out at
- * once; nothing ever waits for company.
+ * once; nothing ever waits for company. When a statement ends, the lane whose head has waited longest is next.
  */
 export class GroupCommit {
-  #waiting: Waiting[] = [];
-  #waitingCharacters = 0;
-  #underWay = 0;
+  readonly #inAll = new Load();
+  #lanes: readonly Lane[] = [];
+  #laneOf: (id: bigint) => number = ONE_LANE.laneOf;
+  #statementsPerNode = 0;
+  #nodePart = 1;
   #expiry: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly write: WriteBatch,
     private readonly limits: GroupCommitLimits,
-  ) {}
+  ) {
+    this.useLanes(ONE_LANE);
+  }
 
   /** How many creates wait for a statement. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#inAll.creates;
+  }
+
+  /** Splits the creates differently from now on, those that wait included. */
+  useLanes({ nodes, laneOf }: Lanes): void {
+    const waiting = this.#lanes.flatMap((lane) => this.#remove(lane, lane.waiting.length));
+    const loads = new Map(nodes.map((node) => [node, new Load()]));
+    this.#lanes = nodes.map((node, index) => ({ index, node: loads.get(node) as Load, waiting: [] }));
+    this.#laneOf = laneOf;
+    // However many nodes hang, the others have slots of their own, as far as there are so many.
+    const { statements, statementsPerNode } = this.limits;
+    this.#statementsPerNode = Math.min(statementsPerNode, Math.max(1, Math.floor(statements / loads.size)));
+    this.#nodePart = loads.size > 1 ? NODE_PART : 1;
+    for (const create of waiting.sort((a, b) => a.sendBy - b.sendBy)) {
+      this.#add(this.#laneFor(create.plant), create);
+    }
+    this.#send();
   }
 
   /**
    * @returns what became of the plant, once it is committed.
-   * @throws {StoreUnavailable} where too many creates wait already, or the time limit ends.
-   * @throws {ValuesRefused} where the database refuses this plant.
+   * @throws {StoreUnavailable} if too many creates wait already, or the time limit ends.
+   * @throws {ValuesRefused} if the database refuses this plant.
    */
   create(plant: StoredPlant): Promise<CreateResult> {
-    const { waitingCreates, waitingCharacters, timeoutMs } = this.limits;
     const characters = charactersOf(plant);
-    // A plant that is larger than everything that may wait is still taken when nothing waits.
-    const isFull =
-      this.#waiting.length > 0 &&
-      (this.#waiting.length >= waitingCreates || this.#waitingCharacters + characters > waitingCharacters);
-    if (isFull) {
+    const lane = this.#laneFor(plant);
+    if (this.#isFull(this.#inAll, characters, 1) || this.#isFull(lane.node, characters, this.#nodePart)) {
       return Promise.reject(new StoreUnavailable('The store is overloaded'));
     }
     return new Promise((resolve, reject) => {
+      const { timeoutMs } = this.limits;
       const now = performance.now();
-      // Half of the time is for the statement. Were the longest waiting sent with next to none left, a store with more to
-      // do than it can would be busy with statements that are given up, and finish none.
+      // Half of the time is for the statement. Creates sent just before their deadline would keep an overloaded store
+      // busy with statements that are then abandoned.
       const sendBy = now + timeoutMs / 2;
-      this.#waiting.push({ plant, characters, sendBy, deadline: now + timeoutMs, resolve, reject });
-      this.#waitingCharacters += characters;
+      this.#add(lane, { plant, characters, sendBy, deadline: now + timeoutMs, resolve, reject });
+      if (this.#maySend(lane)) this.#sendFrom(lane);
+      this.#watchExpiry();
+    });
+  }
+
+  #laneFor({ id }: StoredPlant): Lane {
+    return this.#lanes[this.#laneOf(id)] as Lane;
+  }
+
+  /** @param part of the waiting line that this load may be. A plant larger than that is taken when nothing waits. */
+  #isFull({ creates, characters }: Load, added: number, part: number): boolean {
+    const { waitingCreates, waitingCharacters } = this.limits;
+    return creates > 0 && (creates >= waitingCreates * part || characters + added > waitingCharacters * part);
+  }
+
+  #maySend({ node }: Lane): boolean {
+    return this.#inAll.statements < this.limits.statements && node.statements < this.#statementsPerNode;
+  }
+
+  /** Sends from the lanes whose heads have waited longest, as long as a lane may send. */
+  #send(): void {
+    for (;;) {
+      let next: Lane | undefined;
+      let sendBy = Infinity;
+      for (const lane of this.#lanes) {
+        const head = lane.waiting[0];
+        if (head === undefined || head.sendBy >= sendBy || !this.#maySend(lane)) continue;
+        next = lane;
+        sendBy = head.sendBy;
+      }
+      if (next === undefined) return;
+      this.#sendFrom(next);
+    }
+  }
+
+  #sendFrom(lane: Lane): void {
+    this.#expire(lane);
+    const batch = this.#takeBatch(lane);
+    if (batch.length === 0) return;
+    const { node } = lane;
+    this.#inAll.statements++;
+    node.statements++;
+    void this.#commit(batch, lane.index).finally(() => {
+      this.#inAll.statements--;
+      node.statements--;
       this.#send();
     });
   }
 
-  #send(): void {
-    this.#expire();
-    while (this.#underWay < this.limits.statements && this.#waiting.length > 0) {
-      const batch = this.#takeBatch();
-      this.#underWay++;
-      void this.#commit(batch).finally(() => {
-        this.#underWay--;
-        this.#send();
-      });
-    }
-    this.#watchExpiry();
-  }
-
-  #takeBatch(): Waiting[] {
+  #takeBatch(lane: Lane): Waiting[] {
     const { batchRows, batchCharacters } = this.limits;
     let rows = 0;
     let characters = 0;
-    while (rows < batchRows && rows < this.#waiting.length) {
-      characters += (this.#waiting[rows] as Waiting).characters;
+    while (rows < batchRows && rows < lane.waiting.length) {
+      characters += (lane.waiting[rows] as Waiting).characters;
       if (characters > batchCharacters && rows > 0) break;
       rows++;
     }
-    return this.#remove(rows);
+    return this.#remove(lane, rows);
   }
 
-  #remove(count: number): Waiting[] {
-    const removed = this.#waiting.splice(0, count);
-    for (const { characters } of removed) this.#waitingCharacters -= characters;
+  #add(lane: Lane, create: Waiting): void {
+    lane.waiting.push(create);
+    for (const load of [this.#inAll, lane.node]) {
+      load.creates++;
+      load.characters += create.characters;
+    }
+  }
+
+  #remove(lane: Lane, count: number): Waiting[] {
+    const removed = lane.waiting.splice(0, count);
+    let characters = 0;
+    for (const create of removed) characters += create.characters;
+    for (const load of [this.#inAll, lane.node]) {
+      load.creates -= count;
+      load.characters -= characters;
+    }
     return removed;
   }
 
   /** Settles every create of the batch, whatever happens. */
-  async #commit(batch: Waiting[]): Promise<void> {
+  async #commit(batch: Waiting[], lane: number): Promise<void> {
     // An id that stands in the batch more than once goes out once, for the first; the others are judged by what is
     // stored then, as if they had come later.
     const groups = groupById(batch);
@@ -132,6 +232,7 @@ export class GroupCommit {
       const rows = await this.write(
         groups.map(([first]) => first.plant),
         (batch[0] as Waiting).deadline,
+        lane,
       );
       groups.forEach((group, index) => {
         const row = rows[index];
@@ -147,36 +248,36 @@ export class GroupCommit {
       // One refused row undoes its statement: the halves are sent alone until it stands alone.
       if (error instanceof ValuesRefused && batch.length > 1) {
         const middle = batch.length >> 1;
-        await this.#commit(batch.slice(0, middle));
-        await this.#commit(batch.slice(middle));
+        await this.#commit(batch.slice(0, middle), lane);
+        await this.#commit(batch.slice(middle), lane);
         return;
       }
       for (const create of batch) create.reject(error as Error);
     }
   }
 
-  /** Refuses the creates that did not get their turn in time. */
-  #expire(): void {
+  /** Refuses the creates of a lane that did not get their turn in time. */
+  #expire(lane: Lane): void {
     const now = performance.now();
     let expired = 0;
-    while ((this.#waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
+    while ((lane.waiting[expired]?.sendBy ?? Infinity) <= now) expired++;
     if (expired === 0) return;
-    for (const create of this.#remove(expired)) {
+    for (const create of this.#remove(lane, expired)) {
       create.reject(new StoreUnavailable('The store did not get to it in time'));
     }
   }
 
-  /** One timer for the whole line, set while creates wait: its head is always the oldest. */
+  /** One timer for all lanes, set while creates wait, for the oldest. */
   #watchExpiry(): void {
-    const head = this.#waiting[0];
-    if (head === undefined || this.#expiry !== undefined) return;
+    if (this.#inAll.creates === 0 || this.#expiry !== undefined) return;
+    const sendBy = Math.min(...this.#lanes.map(({ waiting: [head] }) => head?.sendBy ?? Infinity));
     this.#expiry = setTimeout(
       () => {
         this.#expiry = undefined;
-        this.#expire();
+        for (const lane of this.#lanes) this.#expire(lane);
         this.#watchExpiry();
       },
-      Math.max(1, Math.ceil(head.sendBy - performance.now())),
+      Math.max(1, Math.ceil(sendBy - performance.now())),
     ).unref();
   }
 }

@@ -41,4 +41,17 @@ export class PlantsMetrics {
   watchWaiting(read: () => number): void {
     this.metrics.watch('plants_waiting_creates', 'Creates that wait for a statement', read);
   }
+
+  watchShards(shards: { count: number; writable: number }): void {
+    this.metrics.watch(
+      'plants_shards',
+      'Shards of the table; 1 if it is not distributed',
+      () => shards.count,
+    );
+    this.metrics.watch(
+      'plants_writable_shards',
+      'Shards whose latest statements did not fail',
+      () => shards.writable,
+    );
+  }
 }

@@ -6,26 +6,20 @@ import type { Config } from '../config/config.js';
 import { Database } from '../database/database.js';
 import { StoreUnavailable } from '../database/errors.js';
 import type { Statement } from '../database/statements.js';
-import { GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
+import { FIXED_LIMITS, GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
 import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
 import { PlantEntity } from './plant.entity.js';
 import { PlantsMetrics } from './plants.metrics.js';
 
-const BATCH_ROWS = 64;
-const BATCH_CHARACTERS = 1024 * 1024;
 /** Statements of up to so many rows are prepared. Parsing a larger one costs little beside what it inserts. */
 const PREPARED_ROWS = 8;
-/** Two keep the database busy while one answer is read. More would make the batches smaller. */
-const MAX_CONCURRENT_STATEMENTS = 2;
-const WAITING_CREATES = 2_048;
-const WAITING_CHARACTERS = 16 * 1024 * 1024;
 /** How often a row is tried again whose id was taken when it was inserted and free when it was looked up. */
 const MAX_ROUNDS = 3;
 
 type Insert = Omit<Statement, 'values'>;
 
 /** What inserts 1, 2, ... rows. */
-const INSERTS = Array.from({ length: BATCH_ROWS }, (_, index) => insertOf(index + 1));
+const INSERTS = Array.from({ length: FIXED_LIMITS.batchRows }, (_, index) => insertOf(index + 1));
 
 function insertOf(rows: number): Insert {
   const values = Array.from({ length: rows }, (_, row) => {
@@ -53,16 +47,16 @@ export class PlantsRepository extends Repository<PlantEntity> {
     private readonly metrics: PlantsMetrics,
   ) {
     super(PlantEntity, dataSource.createEntityManager());
-    this.#commits = new GroupCommit((plants, deadline) => this.#write(plants, deadline), {
-      batchRows: BATCH_ROWS,
-      batchCharacters: BATCH_CHARACTERS,
-      statements: MAX_CONCURRENT_STATEMENTS,
-      waitingCreates: WAITING_CREATES,
-      waitingCharacters: WAITING_CHARACTERS,
+    this.#commits = new GroupCommit((...batch) => this.#write(...batch), {
+      ...FIXED_LIMITS,
+      // One connection is left for the probe.
+      statements: Math.max(FIXED_LIMITS.statementsPerNode, config.database.poolSize - 1),
       timeoutMs: config.database.timeoutMs,
     });
     database.need(STORES_NOTHING);
+    database.shards.onChange(({ nodes, shardOf }) => this.#commits.useLanes({ nodes, laneOf: shardOf }));
     metrics.watchWaiting(() => this.#commits.waiting);
+    metrics.watchShards(database.shards);
   }
 
   /** See {@link GroupCommit.create}. */
@@ -70,15 +64,15 @@ export class PlantsRepository extends Repository<PlantEntity> {
     return this.#commits.create(plant);
   }
 
-  async #write(plants: StoredPlant[], deadline: number): Promise<WrittenRow[]> {
+  async #write(plants: StoredPlant[], deadline: number, shard: number): Promise<WrittenRow[]> {
     const written = new Map<bigint, WrittenRow>();
     let missing = plants;
     for (let round = 1; missing.length > 0; round++) {
       if (round > MAX_ROUNDS) throw new StoreUnavailable('Plants were deleted while they were created');
-      for (const stored of await this.#insert(missing, deadline))
+      for (const stored of await this.#insert(missing, deadline, shard))
         written.set(stored.id, { isNew: true, stored });
       const taken = missing.filter(({ id }) => !written.has(id));
-      for (const stored of await this.#find(taken, deadline))
+      for (const stored of await this.#find(taken, deadline, shard))
         written.set(stored.id, { isNew: false, stored });
       missing = taken.filter(({ id }) => !written.has(id));
     }
@@ -87,13 +81,14 @@ export class PlantsRepository extends Repository<PlantEntity> {
   }
 
   /** @returns the plants that were stored; the others' ids were taken. */
-  async #insert(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
+  async #insert(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
     const rows = await this.database.query<{ id: string }>(
       {
         ...(INSERTS[plants.length - 1] as Insert),
         values: plants.flatMap(parametersOf),
       },
       deadline,
+      shard,
     );
     if (rows.length === plants.length) return plants;
     const inserted = new Set(rows.map(({ id }) => BigInt(id)));
@@ -106,7 +101,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
    * statement has a commit of its own, which waits for the disk and for synchronous standbys. A row can be visible
    * although its own commit gave up that wait; such a row is gone after a failover.
    */
-  async #find(plants: StoredPlant[], deadline: number): Promise<StoredPlant[]> {
+  async #find(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
     const found = await this.database.query<Parameters<typeof fromRow>[0]>(
       {
@@ -114,6 +109,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
         values: plants.map(({ id }) => id.toString()),
       },
       deadline,
+      shard,
     );
     return found.map(fromRow);
   }
