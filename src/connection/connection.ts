@@ -150,7 +150,10 @@ export class Connection {
     if (waiting === 0 || taken !== this.#taken) {
       this.#taken = taken;
       this.#takenAt = now;
-    } else if (now - this.#takenAt >= this.limits.stalledResponse) this.socket.destroy();
+    } else if (now - this.#takenAt >= this.limits.stalledResponse) {
+      // Closed in the ordinary way, the kernel would keep what it holds for the client for minutes.
+      this.socket.resetAndDestroy();
+    }
   }
 
   #take(bytes: Buffer): void {

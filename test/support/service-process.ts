@@ -41,8 +41,12 @@ export class ServiceProcess {
     });
   }
 
-  /** Starts it, and does not wait. It inherits no variable but PATH, and finds no `.env`. */
-  static async spawn(env: Record<string, string>, port?: number): Promise<ServiceProcess> {
+  /**
+   * Starts it, and does not wait. It inherits no variable but PATH, and finds no `.env`.
+   *
+   * @param heapMb bounds V8's heap.
+   */
+  static async spawn(env: Record<string, string>, port?: number, heapMb?: number): Promise<ServiceProcess> {
     const address = port ?? (await freePort());
     const variables = {
       PATH: process.env.PATH,
@@ -52,7 +56,8 @@ export class ServiceProcess {
       LOG_LEVEL: 'warn',
       ...env,
     };
-    const child = spawn(process.execPath, [...NODE_OPTIONS, MAIN], {
+    const heap = heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`];
+    const child = spawn(process.execPath, [...NODE_OPTIONS, ...heap, MAIN], {
       env: variables,
       cwd: tmpdir(),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -61,8 +66,8 @@ export class ServiceProcess {
   }
 
   /** Starts it and waits until it is ready. */
-  static async start(env: Record<string, string>, port?: number): Promise<ServiceProcess> {
-    const service = await ServiceProcess.spawn(env, port);
+  static async start(env: Record<string, string>, port?: number, heapMb?: number): Promise<ServiceProcess> {
+    const service = await ServiceProcess.spawn(env, port, heapMb);
     await service.ready();
     return service;
   }
