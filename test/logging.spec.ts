@@ -1,9 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
 import { exchange, post, type Answer } from './support/requests.js';
+import { needs } from './support/requirements.js';
 import { ServiceProcess } from './support/service-process.js';
 import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -125,6 +128,39 @@ describe('the log of a service', () => {
     client.resetAndDestroy();
     const lines = await linesOf({ status: 0, headers: { 'x-request-id': id }, text: '', json: undefined });
     expect(lines).toMatchObject([{ status: 499, aborted: true }]);
+  });
+});
+
+describe('client is an address or nothing', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService({ env: { TRUST_PROXY: 'loopback' } });
+  });
+  afterAll(() => service.stop());
+
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['192.0.2.1:5678', '192.0.2.1'],
+    ['2001:db8::1', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['"[2001:db8::1]:4711"', '2001:db8::1'],
+    ['::ffff:192.0.2.1', '::ffff:192.0.2.1'],
+    ['192.0.2.1, 127.0.0.1', '192.0.2.1'],
+    ['unknown', undefined],
+    ['192.0.2.256', undefined],
+    ['[192.0.2', undefined],
+    ['"', undefined],
+    ['x'.repeat(8_000), undefined],
+  ])('X-Forwarded-For: %s', async (forwarded, client) => {
+    const answer = await post(service.port, plant(), { 'X-Forwarded-For': forwarded });
+    expect(answer.status).toBe(200);
+    const id = answer.headers['x-request-id'];
+    let line: Line | undefined;
+    while (line === undefined) {
+      await delay(1);
+      line = parseLines(service.logs()).find(({ requestId }) => requestId === id);
+    }
+    expect(line.client).toBe(client);
   });
 });
 
@@ -269,7 +305,7 @@ describe('a log that cannot be written', () => {
   const env = () => ({ ...database.env, LOG_LEVEL: 'info', NODE_ENV: 'production' });
 
   test('does not stop the service: its reader is stuck', async () => {
-    const service = await ServiceProcess.start(env());
+    const service = await ServiceProcess.start({ ...env(), METRICS: 'on' });
     service.child.stdout?.pause();
     // More than the pipe and what waits for it hold: lines are dropped.
     const headers = { 'X-Request-Id': 'x'.repeat(128), Authorization: undefined };
@@ -279,10 +315,12 @@ describe('a log that cannot be written', () => {
     }
     expect(await post(service.port, plant())).toMatchObject({ status: 200 });
     service.child.stdout?.resume();
-    await delay(1_000);
+    while (!service.output.includes('Log lines were dropped')) await delay(20);
+    const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     const lines = parseLines(service.output);
     const dropped = lines.find(({ msg }) => msg.startsWith('Log lines were dropped'))?.lines as number;
+    expect(metrics).toContain(`\nlog_lines_dropped_total ${dropped}\n`);
     const written = lines.filter(({ method }) => method === 'POST').length;
     expect(written + dropped).toBeGreaterThan(requests);
     expect(lines.at(-1)?.msg).toBe('Stopped');
@@ -299,5 +337,32 @@ describe('a log that cannot be written', () => {
       await delay(50);
     }
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+});
+
+needs('prlimit')('a process that is out of file descriptors', () => {
+  const undo = undoAfterEach();
+
+  test('says so once, counts it, and says when it is over', async () => {
+    const database = await createTestDatabase();
+    undo(() => database.drop());
+    const service = await ServiceProcess.start({ ...database.env, METRICS: 'on' });
+    undo(() => service.end('SIGKILL'));
+    const metrics = async () => (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+    const limit = (descriptors: number | string) =>
+      execFileSync('prlimit', ['--pid', String(service.pid), `--nofile=${descriptors}:`]);
+    const said = (text: string) => service.output.split(text).length - 1;
+    expect(await metrics()).toContain('\nprocess_out_of_fds_seconds_total 0\n');
+
+    limit(3);
+    while (said('Out of file descriptors') === 0) await delay(20);
+    // Another two looks at it say nothing new.
+    await delay(2_500);
+    limit(1_024);
+    while (said('There are file descriptors again') === 0) await delay(20);
+
+    expect([said('Out of file descriptors'), said('There are file descriptors again')]).toEqual([1, 1]);
+    expect(Number(/^process_out_of_fds_seconds_total (\d+)$/m.exec(await metrics())?.[1])).toBeGreaterThan(1);
+    expect(await post(service.port, plant())).toMatchObject({ status: 200 });
   });
 });

@@ -6,33 +6,39 @@ const LEVELS = new Map([
   [50, 'ERROR'],
   [60, 'FATAL'],
 ]);
+const ERROR = 50;
+/** The same in every line. */
+const OMITTED = new Set(['pid', 'hostname']);
 
 interface Line {
   level: number;
   time: number;
   msg?: string;
-  err?: { stack?: string; message?: string };
+  err?: { code?: string; message?: string; stack?: string };
 }
 
 /**
- * A log line as a person reads it: time, level, message and members, with the stack of an error below.
+ * A log line as a person reads it: time, level, message and members; of an error its stack below, of a warning its
+ * message.
  *
  * @param json a line as pino writes it.
  */
 export function prettyLine(json: string): string {
-  const line = JSON.parse(json) as Line;
-  const { level, time, msg = '', err, ...members } = line;
-  const shown = Object.entries(members)
-    .filter(([name]) => name !== 'pid' && name !== 'hostname')
+  const { level, time, msg = '', err, ...members } = JSON.parse(json) as Line;
+  const start = `${new Date(time).toTimeString().slice(0, 8)} ${(LEVELS.get(level) ?? '').padEnd(5)} ${msg}`;
+  const reason = err && level < ERROR ? `: ${err.message || err.code || ''}` : '';
+  const shown = Object.entries(members as Record<string, unknown>)
+    .filter(([name]) => !OMITTED.has(name))
     .map(([name, value]) => ` ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  const at = new Date(time).toTimeString().slice(0, 8);
-  const text = `${at} ${(LEVELS.get(level) ?? String(level)).padEnd(5)} ${msg}${shown.join('')}`;
-  const stack = err === undefined ? '' : `\n${err.stack ?? err.message ?? ''}`;
-  return `${printable(text)}${printable(stack).replaceAll('\n', '\n  ')}\n`;
+  const stack = err && level >= ERROR ? (err.stack ?? err.message ?? '') : '';
+  const below = stack.split('\n').filter((line) => line !== '');
+  return [start + reason + shown.join(''), ...below.map((line) => `  ${line}`)]
+    .map((line) => `${printable(line)}\n`)
+    .join('');
 }
 
 /** Without characters that a terminal would obey. */
 function printable(text: string): string {
   // eslint-disable-next-line no-control-regex
-  return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, '\ufffd');
+  return text.replace(/[\0-\x1f\x7f-\x9f]/g, '\ufffd');
 }
