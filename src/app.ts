@@ -15,7 +15,7 @@ import { refuseBy } from './connection/refuse.js';
 import { refuseMalformedHeads } from './connection/request-head.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
-import { Operations } from './openapi/operations.js';
+import { Operations, operationsOf } from './openapi/operations.js';
 import { NestLogger } from './logging/logging.js';
 import { METRICS, type Metrics } from './operations/metrics.js';
 import { OperationsPort } from './operations/operations-port.js';
@@ -71,6 +71,9 @@ export async function createApp(
 
   const document = buildDocument(app, config.http.baseUrl);
   const operations = new Operations(document);
+
+  for (const { template, method, operation } of operationsOf(document))
+    metrics.expectRequests(method, template, [...Object.keys(operation.responses), '500']);
 
   app.use(requestLog(logger, metrics));
   if (config.http.corsOrigins.length > 0) {

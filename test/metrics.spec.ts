@@ -7,7 +7,9 @@ const plant = (id = unusedId(), name = 'a') => `{"id":${id},"name":"${name}"}`;
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startService({ env: { METRICS: 'on', LOG_LEVEL: 'warn' } });
+  // A look at the store for `service_ready` waits as long as it may while a test holds every connection.
+  const env = { METRICS: 'on', LOG_LEVEL: 'warn', DATABASE_TIMEOUT_MS: '20000' };
+  service = await startService({ env });
 });
 afterAll(() => service.stop());
 
@@ -68,6 +70,33 @@ test('requests are counted by method, route and status', async () => {
     await post(service.port, '', { Authorization: undefined });
   });
   expect(growth).toEqual({ [count(200)]: 1, [count(400)]: 2, [count(401)]: 1 });
+});
+
+test('every response that the document declares has its series from the start', async () => {
+  const fresh = await startService({ env: { METRICS: 'on' } });
+  try {
+    const text = await (await fetch(`${fresh.url}/metrics`)).text();
+    for (const status of [200, 400, 401, 500, 503])
+      expect(text).toContain(
+        `http_request_duration_seconds_count{method="POST",route="/plants",status="${status}"} 0\n`,
+      );
+  } finally {
+    await fresh.stop();
+  }
+});
+
+test('service_ready is what /health/ready answers', async () => {
+  const ready = async () => [
+    (await fetch(`${service.url}/health/ready`)).status,
+    (await readMetrics()).get('service_ready'),
+  ];
+  expect(await ready()).toEqual([200, 1]);
+  await service.sql('ALTER TABLE plants RENAME TO hidden');
+  try {
+    expect(await ready()).toEqual([503, 0]);
+  } finally {
+    await service.sql('ALTER TABLE hidden RENAME TO plants');
+  }
 });
 
 test('creates are counted by their outcome', async () => {

@@ -4,19 +4,26 @@ import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
 import { poolOf } from '../database/data-source.js';
+import { Database } from '../database/database.js';
 import { LogOutput } from '../logging/log-output.js';
 import { Descriptors } from './descriptors.js';
+import { Lifecycle } from './lifecycle.js';
 import { METRICS, type Metrics } from './metrics.js';
 
 /** Prometheus reads here. The module leaves this controller out unless METRICS=on. */
 @ApiExcludeController()
 @Controller('metrics')
 export class MetricsController {
+  #isReady = 0;
+
   constructor(
     @Inject(METRICS) private readonly metrics: Metrics,
     dataSource: DataSource,
+    private readonly database: Database,
+    private readonly lifecycle: Lifecycle,
     descriptors: Descriptors,
   ) {
+    metrics.watch('service_ready', 'What /health/ready answers: 1 for 200, 0 for 503', () => this.#isReady);
     metrics.watchTotal(
       'log_lines_dropped_total',
       'Log lines that standard output did not take in time',
@@ -44,6 +51,8 @@ export class MetricsController {
   @Get()
   @Public()
   async read(@Res() response: Response): Promise<void> {
+    // Before the rest is read, so that this look at the store does not count as a statement that waits.
+    this.#isReady = Number(!this.lifecycle.isStopping && (await this.database.isReady()));
     const { registry } = this.metrics;
     response.type(registry.contentType).send(await registry.metrics());
   }

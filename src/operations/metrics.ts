@@ -25,6 +25,17 @@ export class Metrics {
     this.#requests.observe({ method: known, route, status: String(status) }, milliseconds / 1000);
   }
 
+  /**
+   * Starts the series of responses that may come, at 0: `rate()` and `increase()` take the first value of a series for
+   * no growth, so the first 503 would go unnoticed.
+   *
+   * @param template the path of an operation as OpenAPI writes it.
+   */
+  expectRequests(method: string, template: string, statuses: string[]): void {
+    const route = template.replaceAll(/\{([^{}]*)\}/g, ':$1');
+    for (const status of statuses) this.#requests.zero({ method: method.toUpperCase(), route, status });
+  }
+
   /** A number that is read when Prometheus asks. */
   watch(name: string, help: string, read: () => number): void {
     new Gauge({

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { load } from 'js-yaml';
+import { Load } from '../support/load.js';
+import { PostgresCluster } from '../support/postgres-cluster.js';
+import { Prometheus } from '../support/prometheus.js';
+import { post } from '../support/requests.js';
+import { needs } from '../support/requirements.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { undoAfterEach } from '../support/undo.js';
+
+/** As long as the longest window of the rules, and longer than any window and `for` together. */
+const QUIET_MS = 50_000;
+const FIRES_WITHIN_MS = 120_000;
+const POLL_MS = 100;
+const CONNECTIONS = 4;
+/** The service has no bug that is known, so it is given two: an id that fails, and one that leaks. */
+const FAILING_ID = 13;
+const LEAKING_ID = 14;
+const LEAK_MEBIBYTES = 450;
+const BUGS = `const original = BigInt.prototype.toString;
+BigInt.prototype.toString = function (radix) {
+  if (this === ${FAILING_ID}n) throw new Error('a bug');
+  if (this === ${LEAKING_ID}n) globalThis.leak ??= Buffer.alloc(${LEAK_MEBIBYTES} * 1024 * 1024, 1);
+  return original.call(this, radix);
+};`;
+
+interface Day {
+  cluster: PostgresCluster;
+  service: ServiceProcess;
+  prometheus: Prometheus;
+  load: Load;
+}
+
+interface Alerts {
+  groups: { rules: { alert: string }[] }[];
+}
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[];
+}
+const rules = load(readFileSync('deploy/prometheus/alerts.yml', 'utf8')) as Alerts;
+const alerts = rules.groups.flatMap((group) => group.rules.map(({ alert }) => alert));
+const { panels } = JSON.parse(readFileSync('deploy/grafana/dashboard.json', 'utf8')) as Dashboard;
+
+const createWith = (service: ServiceProcess, id: number, headers = {}) =>
+  post(service.port, `{"id":${id},"name":"plant ${id}"}`, headers);
+
+needs('postgres', 'prometheus')('Under a real Prometheus', () => {
+  const undo = undoAfterEach();
+
+  async function begin(env: Record<string, string> = {}): Promise<Day> {
+    const cluster = await PostgresCluster.start();
+    undo(() => cluster.remove());
+    const service = await ServiceProcess.start({
+      DATABASE_URL: cluster.url(),
+      METRICS: 'on',
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(BUGS)}`,
+      ...env,
+    });
+    undo(() => service.end('SIGKILL'));
+    const prometheus = await Prometheus.start(service.port);
+    undo(() => prometheus.stop());
+    const load = new Load(service.port, 1_000);
+    undo(() => load.stop());
+    return { cluster, service, prometheus, load };
+  }
+
+  /** Each statement takes this long from now on. */
+  const slowDown = ({ cluster }: Day, seconds: number) =>
+    cluster.query(`
+      CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(${seconds}); RETURN NULL; END';
+      CREATE TRIGGER take_time AFTER INSERT ON plants EXECUTE FUNCTION take_time()`);
+
+  async function lockTable({ cluster }: Day): Promise<() => Promise<void>> {
+    const holder = await cluster.connect();
+    undo(() => holder.end());
+    await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    return async () => {
+      await holder.query('ROLLBACK');
+    };
+  }
+
+  /** Repeats a step until the day is over. */
+  function repeat(step: () => unknown): void {
+    const over = new AbortController();
+    const running = (async () => {
+      while (!over.signal.aborted) {
+        await step();
+        await delay(POLL_MS);
+      }
+    })();
+    undo(async () => {
+      over.abort();
+      await running;
+    });
+  }
+
+  const DAYS: Record<string, { env?: Record<string, string>; begins: (day: Day) => unknown }> = {
+    PlantStoreDown: { begins: ({ service }) => service.end('SIGKILL') },
+    // Nobody creates: that is what a gateway, or a Kubernetes Service, sees to.
+    PlantStoreNotReady: { begins: ({ cluster }) => cluster.stopAtOnce() },
+    PlantStoreUnavailable: {
+      begins: async ({ cluster, load }) => {
+        await cluster.stopAtOnce();
+        load.start(CONNECTIONS);
+      },
+    },
+    // Once, and never before.
+    PlantStoreFailing: {
+      begins: async ({ service }) => expect((await createWith(service, FAILING_ID)).status).toBe(500),
+    },
+    PlantStoreRestarting: {
+      begins: async ({ cluster, service, prometheus }) => {
+        // A start that takes long must not outlast the window of the rule.
+        const starts = async () =>
+          (await prometheus.range('changes(process_start_time_seconds[1h])'))[0]?.values.at(-1);
+        for (let restarts = 1; restarts <= 3; restarts++) {
+          await service.end('SIGKILL');
+          const next = await ServiceProcess.spawn(
+            { DATABASE_URL: cluster.url(), METRICS: 'on' },
+            service.port,
+          );
+          undo(() => next.end('SIGKILL'));
+          while (((await starts()) ?? 0) < restarts) await delay(POLL_MS);
+          service = next;
+        }
+      },
+    },
+    PlantStoreOverloaded: {
+      env: { DATABASE_TIMEOUT_MS: '600000' },
+      begins: async (day) => {
+        const unlock = await lockTable(day);
+        day.load.start(1_200);
+        // Before the load is stopped, which waits for its answers.
+        undo(unlock);
+      },
+    },
+    // As a limit of the CPU does that is too low.
+    PlantStoreBusy: {
+      begins: ({ service }) =>
+        repeat(async () => {
+          service.child.kill('SIGSTOP');
+          await delay(300);
+          service.child.kill('SIGCONT');
+        }),
+    },
+    // Three that take long to fire and have nothing to do with each other.
+    'PlantStoreMemory, PlantStoreRefusesTokens, PlantStoreSlow': {
+      begins: async (day) => {
+        await createWith(day.service, LEAKING_ID);
+        await slowDown(day, 0.7);
+        day.load.start(1);
+        repeat(() => createWith(day.service, 1, { Authorization: 'Bearer rotated-away' }));
+      },
+    },
+  };
+
+  test('there is a bad day for every alert', () => {
+    const theirs = Object.keys(DAYS).flatMap((names) => names.split(', '));
+    expect(theirs.sort()).toEqual([...alerts].sort());
+  });
+
+  test.each(Object.entries(DAYS))(
+    'on its bad day, and not before, fires %s',
+    async (names, { env, begins }) => {
+      const day = await begin(env);
+      while ((await day.prometheus.range('service_ready == 1')).length === 0) await delay(POLL_MS);
+      expect(await day.prometheus.firing()).toEqual([]);
+      await begins(day);
+      const begun = performance.now();
+      let firing: string[];
+      do {
+        await delay(POLL_MS);
+        firing = await day.prometheus.firing();
+        if (performance.now() - begun > FIRES_WITHIN_MS)
+          throw new Error(`only ${firing.join() || 'nothing'} fires`);
+      } while (!names.split(', ').every((name) => firing.includes(name)));
+    },
+    3 * FIRES_WITHIN_MS,
+  );
+
+  test(
+    'nothing fires on a quiet day',
+    async () => {
+      const { prometheus, load } = await begin();
+      load.start(CONNECTIONS);
+      const fired = new Set<string>();
+      for (let waited = 0; waited < QUIET_MS; waited += POLL_MS) {
+        for (const alert of await prometheus.firing()) fired.add(alert);
+        await delay(POLL_MS);
+      }
+      await load.stop();
+      expect([...fired]).toEqual([]);
+      expect(load.acknowledged.size).toBeGreaterThan(0);
+    },
+    3 * FIRES_WITHIN_MS,
+  );
+
+  test(
+    'every panel of the dashboard shows a day on which everything happens',
+    async () => {
+      const day = await begin({ DATABASE_POOL_SIZE: '2' });
+      const { service, prometheus, load } = day;
+      load.start(CONNECTIONS);
+      repeat(() => createWith(service, 1));
+      repeat(() => post(service.port, '{"id":1,"name":"another"}'));
+      repeat(() => createWith(service, 1, { Authorization: undefined }));
+      repeat(() => createWith(service, FAILING_ID));
+      const unlock = await lockTable(day);
+      const shows = async (expr: string) =>
+        (await prometheus.range(expr)).some(({ values }) => values.some((value) => value > 0));
+      while (!(await shows('plants_creates_total{outcome="unavailable"}'))) await delay(POLL_MS);
+      while (!(await shows('rate(http_request_duration_seconds_count{status="503"}[15s])')))
+        await delay(POLL_MS);
+      await unlock();
+      while (!(await shows('rate(plants_creates_total{outcome="repeated"}[15s])'))) await delay(POLL_MS);
+
+      const empty: string[] = [];
+      for (const { title, targets } of panels) {
+        const results = await Promise.all(
+          targets.map(({ expr }) =>
+            prometheus.range(expr.replaceAll('$__rate_interval', '15s').replaceAll('$instance', '.*')),
+          ),
+        );
+        for (const [index, series] of results.entries()) {
+          const isDrawn = series.some(({ values }) => values.some(Number.isFinite));
+          if (!isDrawn) empty.push(`${title}, query ${index + 1}`);
+        }
+        if (!results.flat().some(({ values }) => values.some((value) => value > 0)))
+          empty.push(`${title}: all zero`);
+        const of = (label: string) =>
+          results
+            .flat()
+            .filter(({ values }) => values.some((value) => value > 0))
+            .map(({ metric }) => metric[label])
+            .sort();
+        if (title === 'Creates by outcome')
+          expect(of('outcome')).toEqual(['created', 'refused', 'repeated', 'unavailable']);
+        if (title === 'Responses by status')
+          expect(of('status')).toEqual(['200', '400', '401', '500', '503']);
+      }
+      expect(empty).toEqual([]);
+    },
+    3 * FIRES_WITHIN_MS,
+  );
+});

@@ -1,0 +1,154 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { dump, load, loadAll } from 'js-yaml';
+import { freePort } from './ports.js';
+import { programPath } from './requirements.js';
+
+const FOLDER = 'deploy/prometheus';
+const START_MS = 30_000;
+const POLL_MS = 100;
+/** How Kubernetes' service discovery writes the name of a label or an annotation. */
+const metaName = (name: string) => name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
+
+interface Pod {
+  metadata: { labels: Record<string, string>; annotations: Record<string, string> };
+}
+interface Configuration {
+  global: object;
+  scrape_configs: [{ kubernetes_sd_configs?: unknown }];
+}
+
+/** A minute of the rules is so many seconds here, or each would be a wait of minutes. */
+const SECONDS_IN_A_MINUTE = 3;
+/** Longer than the service may take to answer while its store does not. */
+const INTERVAL = '1500ms';
+
+export const shortened = (rules: string) =>
+  rules.replaceAll(/\b(\d+)m\b/g, (_, minutes) => `${Number(minutes) * SECONDS_IN_A_MINUTE}s`);
+
+/** The samples of one series: its labels, and a value for each step. */
+export interface Series {
+  metric: Record<string, string>;
+  values: number[];
+}
+
+/** A real Prometheus with the configuration and the alerts of `deploy/prometheus/`, twenty times as fast. */
+export class Prometheus {
+  readonly #began = Date.now() / 1000;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly port: number,
+    private readonly child: ChildProcess,
+  ) {}
+
+  /** @param target the port of the service: a pod with the annotations and labels that the Kubernetes manifest has. */
+  static async start(target: number): Promise<Prometheus> {
+    const folder = mkdtempSync(join(tmpdir(), 'plant-store-prometheus-'));
+    const configuration = load(readFileSync(join(FOLDER, 'prometheus.yml'), 'utf8')) as Configuration;
+    configuration.global = {
+      scrape_interval: INTERVAL,
+      scrape_timeout: INTERVAL,
+      evaluation_interval: '500ms',
+    };
+    const [pods] = configuration.scrape_configs;
+    delete pods.kubernetes_sd_configs;
+    Object.assign(pods, { static_configs: [discoveredPod(target)] });
+    writeFileSync(join(folder, 'prometheus.yml'), dump(configuration));
+    writeFileSync(join(folder, 'alerts.yml'), shortened(readFileSync(join(FOLDER, 'alerts.yml'), 'utf8')));
+
+    const port = await freePort();
+    const child = spawn(
+      programPath('prometheus') as string,
+      [
+        `--config.file=${join(folder, 'prometheus.yml')}`,
+        `--storage.tsdb.path=${join(folder, 'data')}`,
+        `--web.listen-address=127.0.0.1:${port}`,
+        `--query.lookback-delta=${shortened('5m')}`,
+        '--log.level=warn',
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+    let complaints = '';
+    child.stderr.on('data', (data: Buffer) => (complaints += data.toString()));
+    const prometheus = new Prometheus(folder, port, child);
+    const begun = performance.now();
+    while (!(await prometheus.#isUp())) {
+      if (child.exitCode !== null || performance.now() - begun > START_MS) {
+        await prometheus.stop();
+        throw new Error(`Prometheus did not start: ${complaints}`);
+      }
+      await delay(POLL_MS);
+    }
+    return prometheus;
+  }
+
+  /** The names of the alerts that fire now. */
+  async firing(): Promise<string[]> {
+    const { alerts } = await this.#ask<{ alerts: { state: string; labels: { alertname: string } }[] }>(
+      'alerts',
+    );
+    const names = alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname);
+    return [...new Set(names)].sort();
+  }
+
+  /** What the expression was from the start until now, once a second, as a panel of Grafana asks for it. */
+  async range(expr: string): Promise<Series[]> {
+    const times = { start: String(this.#began), end: String(Date.now() / 1000), step: '1' };
+    const { result } = await this.#ask<{
+      result: { metric: Record<string, string>; values: [number, string][] }[];
+    }>(`query_range?${new URLSearchParams({ query: expr, ...times }).toString()}`);
+    return result.map(({ metric, values }) => ({ metric, values: values.map(([, value]) => Number(value)) }));
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode === null) {
+      const ended = once(this.child, 'exit');
+      this.child.kill('SIGKILL');
+      await ended;
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #isUp(): Promise<boolean> {
+    try {
+      return (await fetch(`http://127.0.0.1:${this.port}/-/ready`)).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  async #ask<Data>(path: string): Promise<Data> {
+    const response = await fetch(`http://127.0.0.1:${this.port}/api/v1/${path}`);
+    const answer = (await response.json()) as { status: string; data: Data; error?: string };
+    if (answer.status !== 'success') throw new Error(answer.error);
+    return answer.data;
+  }
+}
+
+/** The target that Kubernetes' service discovery would make of a pod of the manifest, at this machine's address. */
+function discoveredPod(port: number) {
+  const manifests = loadAll(readFileSync('deploy/kubernetes/plant-store.yaml', 'utf8')) as { kind: string }[];
+  const deployment = manifests.find(({ kind }) => kind === 'Deployment') as unknown as {
+    spec: { template: Pod };
+  };
+  const { labels, annotations } = deployment.spec.template.metadata;
+  const entries = [
+    ...Object.entries(labels).map(([name, value]) => [`pod_label_${metaName(name)}`, value]),
+    // The port that the pod would have to itself.
+    ...Object.entries({ ...annotations, 'prometheus.io/port': String(port) }).map(([name, value]) => [
+      `pod_annotation_${metaName(name)}`,
+      value,
+    ]),
+    ['namespace', 'default'],
+    ['pod_name', 'plant-store-0'],
+  ];
+  return {
+    targets: ['127.0.0.1:9'],
+    labels: Object.fromEntries(entries.map(([name, value]) => [`__meta_kubernetes_${name ?? ''}`, value])),
+  };
+}
