@@ -1,11 +1,12 @@
-# Debian's slim image and not Alpine's: the test suite runs on glibc.
-FROM node:24-slim AS dependencies
+# Debian's slim image and not Alpine's: the test suite runs on glibc. The digest decides, and the tag says which version it
+# is: change both together (docs/OPERATIONS.md, Supply chain).
+FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203 AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # TypeScript is an optional dependency of a dependency, and not needed to run.
 RUN npm ci --omit=dev --omit=optional
 
-FROM node:24-slim AS build
+FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203 AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -14,7 +15,7 @@ COPY src ./src
 COPY migrations ./migrations
 RUN npm run build
 
-FROM node:24-slim
+FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203
 # Nothing here installs or builds.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn* /opt/yarn*
 WORKDIR /app

@@ -1,6 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { load, loadAll } from 'js-yaml';
 import { loadConfig, VARIABLES } from '../src/config/config.js';
+import { welcome } from '../src/welcome.js';
+import { needs, programPath } from './support/requirements.js';
 
 const KUBERNETES = 'deploy/kubernetes';
 const read = (path: string) => readFileSync(path, 'utf8');
@@ -15,11 +19,26 @@ interface Container {
   env?: { name: string; value: string }[];
   securityContext: object;
   resources: object;
-  [probe: `${string}Probe`]: { httpGet: { path: string } };
+  ports: { name: string; containerPort: number }[];
+  [probe: `${string}Probe`]: { httpGet: { path: string; port: string } };
 }
 
 interface Workload {
-  spec: { template: { spec: { containers: [Container]; terminationGracePeriodSeconds: number } } };
+  spec: {
+    template: {
+      metadata: { annotations: Record<string, string>; labels: Record<string, string> };
+      spec: { containers: [Container]; terminationGracePeriodSeconds: number };
+    };
+  };
+}
+
+interface NetworkPolicy {
+  spec: {
+    podSelector: { matchLabels: Record<string, string> };
+    policyTypes: string[];
+    ingress?: { ports: { port: string | number }[] }[];
+    egress: { ports: { port: string | number }[] }[];
+  };
 }
 
 const manifests = readdirSync(KUBERNETES).flatMap((file) =>
@@ -27,6 +46,8 @@ const manifests = readdirSync(KUBERNETES).flatMap((file) =>
 );
 const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as unknown;
 const podOf = (kind: string) => (find(kind) as Workload).spec.template.spec;
+/** An image as it is named in public: its version for the reader, and the digest that decides. */
+const PINNED = /^[a-z]+:\d[\w.-]*@sha256:[0-9a-f]{64}$/;
 
 describe('the Kubernetes manifests', () => {
   test('the pods keep to the restricted security standard, and their file systems are read-only', () => {
@@ -54,6 +75,33 @@ describe('the Kubernetes manifests', () => {
     expect(container.startupProbe?.httpGet.path).toBe('/health/live');
     expect(container.livenessProbe?.httpGet.path).toBe('/health/live');
     expect(container.readinessProbe?.httpGet.path).toBe('/health/ready');
+  });
+
+  test('metrics and probes have a port of their own, which Prometheus is told of and the Service does not have', () => {
+    const [{ ports, env, ...probes }] = podOf('Deployment').containers;
+    const operations = ports.find(({ name }) => name === 'operations')?.containerPort;
+    expect(env).toContainEqual({ name: 'METRICS_PORT', value: String(operations) });
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const)
+      expect(probes[probe]?.httpGet.port).toBe('operations');
+    const { annotations } = (find('Deployment') as Workload).spec.template.metadata;
+    expect(annotations).toEqual({ 'prometheus.io/scrape': 'true', 'prometheus.io/port': String(operations) });
+    const service = find('Service') as { spec: { ports: { targetPort: string }[] } };
+    expect(service.spec.ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
+  });
+
+  test('every pod has a network policy, which opens the ports that there are and no more', () => {
+    const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy[];
+    for (const kind of ['Deployment', 'Job']) {
+      const { metadata, spec } = (find(kind) as Workload).spec.template;
+      const policy = policies.find(
+        (candidate) =>
+          JSON.stringify(candidate.spec.podSelector.matchLabels) === JSON.stringify(metadata.labels),
+      );
+      expect(policy?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
+      const open = (policy?.spec.ingress ?? []).flatMap(({ ports }) => ports.map(({ port }) => port));
+      const own = (spec.containers[0] as Partial<Container>).ports ?? [];
+      expect(open).toEqual(own.map(({ name }) => name));
+    }
   });
 
   test('the environment is one that the service takes, and the stop fits into the grace period', () => {
@@ -84,20 +132,59 @@ describe('the Compose file', () => {
   const compose = load(read('docker-compose.yml')) as {
     services: Record<
       'plant-store' | 'postgres',
-      { environment: Record<string, string>; healthcheck: object; depends_on: object }
+      {
+        image: string;
+        environment: Record<string, string>;
+        healthcheck: object;
+        depends_on: object;
+        ports?: string[];
+        mem_limit: string;
+      }
     >;
   };
+  /** What Compose makes of `${NAME:-default}`, the innermost first. */
+  const interpolate = (text: string, variables: Record<string, string> = {}): string => {
+    const next = text.replace(
+      /\$\{(\w+):-([^${}]*)\}/g,
+      (_, name: string, otherwise: string) => variables[name] || otherwise,
+    );
+    return next === text ? text : interpolate(next, variables);
+  };
 
-  test('gives the service only variables that it has, with values that it takes without anything set', () => {
+  test('hands every variable of .env.example on, and an unset one as unset', () => {
     const { environment } = compose.services['plant-store'];
+    const own = ['HOST', 'DATA_DIR'];
+    const documented = Array.from(
+      read('.env.example').matchAll(/^(?:# )?([A-Z_]+)=/gm),
+      ([, name = '']) => name,
+    );
+    expect(Object.keys(environment).sort()).toEqual(documented.filter((name) => !own.includes(name)).sort());
     expect(Object.keys(VARIABLES)).toEqual(expect.arrayContaining(Object.keys(environment)));
-    const unset = Object.entries(environment).map(([name, value]) => [
-      name,
-      value.replace(/\$\{\w+:-(.*?)\}/g, '$1'),
-    ]);
+    for (const [name, value] of Object.entries(environment))
+      expect(interpolate(value, { [name]: 'a value' })).toBe('a value');
+
+    const unset = Object.entries(environment).map(([name, value]) => [name, interpolate(value)]);
     const config = loadConfig(Object.fromEntries(unset) as Record<string, string>);
-    expect(config.production).toBe(false);
-    expect(config.database.url).toBe('postgres://plant:plant@postgres/plant');
+    const defaults = loadConfig({ DATABASE_URL: 'postgres://plant:plant@postgres/plant' });
+    expect(config).toEqual(defaults);
+  });
+
+  test.each([
+    [{}, '127.0.0.1:3000:3000', 'http://localhost:3000/docs'],
+    [{ PORT: '8080', HOST: '0.0.0.0' }, '0.0.0.0:8080:8080', 'http://localhost:8080/docs'],
+  ])(
+    'publishes the port that the greeting names, on loopback unless HOST says otherwise: %j',
+    (variables, ports, address) => {
+      const { environment, ports: published = [] } = compose.services['plant-store'];
+      expect(published.map((port) => interpolate(port, variables))).toEqual([ports]);
+      const port = Number(interpolate(environment.PORT as string, variables));
+      // The image sets HOST.
+      expect(welcome(loadConfig({ HOST: '0.0.0.0' }).http, port)).toContain(address);
+    },
+  );
+
+  test('bounds the memory of each service', () => {
+    expect(Object.values(compose.services).map(({ mem_limit }) => mem_limit)).toEqual(['512m', '1g']);
   });
 
   test('starts the service when the database is healthy', () => {
@@ -105,5 +192,52 @@ describe('the Compose file', () => {
       postgres: { condition: 'service_healthy' },
     });
     expect(compose.services.postgres.healthcheck).toHaveProperty('test');
+  });
+});
+
+test('the images of others are pinned to a version and its digest', () => {
+  const bases = Array.from(read('Dockerfile').matchAll(/^FROM (\S+)/gm), ([, image = '']) => image);
+  expect(new Set(bases).size).toBe(1);
+  const compose = load(read('docker-compose.yml')) as { services: { postgres: { image: string } } };
+  for (const image of [...bases, compose.services.postgres.image]) expect(image).toMatch(PINNED);
+});
+
+describe('the systemd unit', () => {
+  const UNIT = 'deploy/systemd/plant-store.service';
+  const settings = Array.from(
+    read(UNIT).matchAll(/^(\w+)=(.*)$/gm),
+    ([, name = '', value = '']) => [name, value] as const,
+  );
+  const all = (name: string) =>
+    settings.filter(([candidate]) => candidate === name).map(([, value]) => value);
+
+  test('has an environment that the service takes, and a folder for its data', () => {
+    const env = Object.fromEntries(all('Environment').map((entry) => entry.split('=') as [string, string]));
+    const config = loadConfig({ ...env, ACCESS_TOKENS: 'a' });
+    expect(config.production).toBe(true);
+    expect(config.database.dataDir).toBe(`/var/lib/${all('StateDirectory')[0] ?? ''}`);
+    const { shutdownDelayMs, shutdownTimeoutMs } = config.operations;
+    expect(shutdownDelayMs + shutdownTimeoutMs).toBeLessThan((Number(all('TimeoutStopSec')[0]) - 5) * 1_000);
+  });
+
+  needs('systemd-analyze')('before systemd itself', () => {
+    const analyze = (...args: string[]) =>
+      spawnSync(programPath('systemd-analyze') as string, [...args, resolve(UNIT)], { encoding: 'utf8' });
+
+    test('has no fault', () => {
+      // The unit names Debian's Node.js; this machine's may be elsewhere.
+      const { status, stderr } = analyze('verify');
+      const complaints = stderr
+        .split('\n')
+        .filter((line) => line !== '' && !line.includes('/usr/bin/node is not executable'));
+      expect(complaints).toEqual([]);
+      if (existsSync('/usr/bin/node')) expect(status).toBe(0);
+    });
+
+    test('leaves the service little that it could harm: an exposure of at most 1.5 of 10', () => {
+      const { status, stdout } = analyze('security', '--offline=true', '--no-pager', '--threshold=15');
+      expect(stdout).toContain('Overall exposure level');
+      expect(status).toBe(0);
+    });
   });
 });
