@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -258,4 +258,18 @@ describe('what it says where', () => {
     }
     expect((await service.stop()).code).toBe(0);
   });
+});
+
+test('It loads none of the rules that class-validator brings, nor what these load', () => {
+  const script = `
+    import { createRequire } from 'node:module';
+    await import('./dist/src/app.js');
+    console.log(JSON.stringify(Object.keys(createRequire(import.meta.url).cache)));
+  `;
+  const listed = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  const files = JSON.parse(listed) as string[];
+  expect(files.filter((file) => /class-validator/.test(file))).not.toEqual([]);
+  expect(
+    files.filter((file) => /libphonenumber|[/]validator[/]|class-validator[/]cjs[/]index/.test(file)),
+  ).toEqual([]);
 });

@@ -1,11 +1,7 @@
 import { Injectable, ValidationPipe, type ArgumentMetadata, type Type } from '@nestjs/common';
-import {
-  getMetadataStorage,
-  ValidationTypes,
-  type MetadataStorage,
-  type ValidationError,
-} from 'class-validator';
+import type { MetadataStorage, ValidationError } from 'class-validator';
 import { Failure } from '../errors/failure.js';
+import { getMetadataStorage, ValidationTypes, Validator } from './class-validator.js';
 import { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
@@ -33,7 +29,13 @@ export function memberNames(metatype: unknown): string[] {
 @Injectable()
 export class DtoValidationPipe extends ValidationPipe {
   constructor() {
-    super({ transform: true, validateCustomDecorators: true, exceptionFactory: describeFaults });
+    const validatorPackage = new Validator();
+    super({
+      transform: true,
+      validateCustomDecorators: true,
+      validatorPackage,
+      exceptionFactory: describeFaults,
+    });
   }
 
   override async transform(body: unknown, metadata: ArgumentMetadata): Promise<unknown> {

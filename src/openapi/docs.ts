@@ -37,36 +37,60 @@ const pagePolicy = helmet({
  * at any host and behind any path prefix.
  */
 export function serveDocs(app: Express, document: OpenAPIObject): void {
-  const json = JSON.stringify(document, null, 2);
-  app.get('/openapi.json', send('application/json', json));
-  app.get('/openapi.yaml', send('application/yaml', dump(document)));
+  app.get(
+    '/openapi.json',
+    send('application/json', () => JSON.stringify(document, null, 2)),
+  );
+  app.get(
+    '/openapi.yaml',
+    send('application/yaml', () => dump(document)),
+  );
 
-  const asset = (name: string) => readFileSync(join(assetsFolder(), name));
-  app.get('/docs', pagePolicy, send('text/html; charset=utf-8', PAGE));
-  app.get('/docs/initializer.js', send('text/javascript; charset=utf-8', INITIALIZER));
-  app.get('/docs/style.css', send('text/css; charset=utf-8', STYLE));
+  const asset = (name: string) => () => readFileSync(join(assetsFolder(), name));
+  app.get(
+    '/docs',
+    pagePolicy,
+    send('text/html; charset=utf-8', () => PAGE),
+  );
+  app.get(
+    '/docs/initializer.js',
+    send('text/javascript; charset=utf-8', () => INITIALIZER),
+  );
+  app.get(
+    '/docs/style.css',
+    send('text/css; charset=utf-8', () => STYLE),
+  );
   app.get(
     '/docs/swagger-ui-bundle.js',
     send('text/javascript; charset=utf-8', asset('swagger-ui-bundle.js')),
   );
   app.get('/docs/swagger-ui.css', send('text/css; charset=utf-8', asset('swagger-ui.css')));
-  app.get('/docs/icon.svg', send('image/svg+xml; charset=utf-8', ICON));
+  app.get(
+    '/docs/icon.svg',
+    send('image/svg+xml; charset=utf-8', () => ICON),
+  );
 
   // Relative, since a gateway may have put a prefix before the path.
   app.get('/', redirect('docs'));
   app.get('/docs/', redirect('../docs'));
 }
 
-function send(type: string, content: string | Buffer) {
-  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
-  // Express would add a charset to the media type of a string, and JSON's has no such parameter (RFC 8259 section 11).
-  const bytes = Buffer.from(content as string);
+/** @param make called once, at the first request: a service that nobody asks starts sooner, and is smaller. */
+function send(type: string, make: () => string | Buffer) {
+  let made: { bytes: Buffer; etag: string } | undefined;
   return (_request: Request, response: Response): void => {
+    made ??= taggedBytes(make());
     response.setHeader('Content-Type', type);
     response.setHeader('Cache-Control', CACHE_CONTROL);
-    response.setHeader('ETag', etag);
-    response.send(bytes);
+    response.setHeader('ETag', made.etag);
+    // Express would add a charset to the media type of a string, and JSON's has no such parameter (RFC 8259 section 11).
+    response.send(made.bytes);
   };
+}
+
+function taggedBytes(content: string | Buffer): { bytes: Buffer; etag: string } {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
 }
 
 function redirect(location: string) {

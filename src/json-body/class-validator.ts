@@ -1,0 +1,15 @@
+import { createRequire } from 'node:module';
+import type * as classValidator from 'class-validator';
+
+type Part<Name extends keyof typeof classValidator> = Pick<typeof classValidator, Name>;
+
+const require = createRequire(import.meta.url);
+const load = (path: string): unknown => require(`class-validator/cjs/${path}.js`);
+
+// The parts of class-validator that the service uses. Its index would load all of its rules too, and with them the
+// telephone numbers of the world: 13 % of the start and 12 MiB.
+export const { ValidateBy } = load('decorator/common/ValidateBy') as Part<'ValidateBy'>;
+export const { ValidateIf } = load('decorator/common/ValidateIf') as Part<'ValidateIf'>;
+export const { getMetadataStorage } = load('metadata/MetadataStorage') as Part<'getMetadataStorage'>;
+export const { ValidationTypes } = load('validation/ValidationTypes') as Part<'ValidationTypes'>;
+export const { Validator } = load('validation/Validator') as Part<'Validator'>;
