@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
+import { chmod, mkdtemp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,4 +18,6 @@ export default async function setUp() {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-template-'));
   process.env.PLANT_STORE_TEST_TEMPLATE = folder;
   await (await PGlite.create(join(folder, 'postgres'))).close();
+  // As the service leaves it: it would close a folder that is open to others first, file by file.
+  await chmod(join(folder, 'postgres'), 0o700);
 }

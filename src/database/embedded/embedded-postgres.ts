@@ -1,10 +1,31 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { PGlite } from '@electric-sql/pglite';
 import type { Logger } from 'pino';
+import {
+  cannotOpen,
+  checkComplete,
+  checkNeverHadDatabase,
+  checkNothingForeign,
+  checkPresent,
+  closeToOthers,
+  DATABASE,
+  DataFolderError,
+  hasDatabase,
+  isEmpty,
+  UNFINISHED,
+} from './data-folder.js';
+import {
+  closeAndSyncTree,
+  DURABLE_START_PARAMETERS,
+  DurableNodeFS,
+  makeFolder,
+  syncFolder,
+} from './durable-files.js';
 import { lockFolder } from './folder-lock.js';
+import { SessionStream } from './session-stream.js';
 
 /** A PostgreSQL inside this process, kept in a folder. */
 export interface EmbeddedPostgres {
@@ -13,36 +34,40 @@ export interface EmbeddedPostgres {
   close: () => Promise<void>;
 }
 
-/** Inside the data folder: the database, and the name it has until it is complete. */
-const DATABASE = 'postgres';
-const UNFINISHED = 'postgres.unfinished';
-
-/** PostgreSQL's own lock. It never starts again where a kill left this file empty: made, and not yet written. */
+/** PostgreSQL's own lock. PostgreSQL does not start if a kill left this file empty: made, and not yet written. */
 const POSTMASTER_PID = 'postmaster.pid';
 
+/** The files of all tables and indexes, relative to the folder of the database. */
+const RELATION_FILES = `SELECT pg_relation_filepath(oid) AS path FROM pg_class
+  WHERE relpersistence <> 't' AND pg_relation_filepath(oid) IS NOT NULL`;
+
 /**
- * Opens the database of a data folder and makes it where there is none. A database that is being made gets its name
- * when it is complete, so a process that is killed at any moment leaves either none or a whole one.
+ * Opens the database of a data folder; if the folder is empty, makes one first. A new database gets its name when it is
+ * complete and on the disk, so a kill or a power cut at any moment leaves either none or a whole one. What PostgreSQL
+ * commits is on the disk before it answers.
  *
- * @throws {FolderHeldError} where another process uses the folder.
+ * If PostgreSQL panics later, as it does when the disk fails, the process ends: the next start recovers what was
+ * committed.
+ *
+ * @throws {FolderHeldError} if another process uses the folder.
+ * @throws {DataFolderError} if the folder holds anything but a whole database of this version of PostgreSQL.
  */
 export async function openEmbeddedPostgres(dataDir: string, logger: Logger): Promise<EmbeddedPostgres> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
+  checkNothingForeign(dataDir);
+  if (isEmpty(dataDir)) makeUnfinished(dataDir);
+  closeToOthers(dataDir);
   const unlock = await lockFolder(dataDir);
   try {
-    const folder = join(dataDir, DATABASE);
-    if (!existsSync(folder)) {
+    if (!hasDatabase(dataDir)) {
+      checkNeverHadDatabase(dataDir);
       logger.info(
         `Making the embedded database in ${resolve(dataDir)}; this takes a few seconds, and happens once`,
       );
-      await removeUnfinished(dataDir);
-      const unfinished = join(dataDir, `${UNFINISHED}.${process.pid}`);
-      await (await PGlite.create(unfinished)).close();
-      await rename(unfinished, folder);
+      await makeDatabase(dataDir);
     }
-    // The lock on the data folder says already that nobody else is here.
-    await rm(join(folder, POSTMASTER_PID), { force: true });
-    const database = await PGlite.create(folder);
+    removeUnfinished(dataDir);
+    const database = await openDatabase(join(dataDir, DATABASE), logger);
     return {
       openStream: () => new SessionStream(database),
       close: async () => {
@@ -56,64 +81,61 @@ export async function openEmbeddedPostgres(dataDir: string, logger: Logger): Pro
   }
 }
 
-async function removeUnfinished(dataDir: string): Promise<void> {
-  for (const name of await readdir(dataDir)) {
-    if (name.startsWith(UNFINISHED)) await rm(join(dataDir, name), { recursive: true, force: true });
+async function makeDatabase(dataDir: string): Promise<void> {
+  const unfinished = makeUnfinished(dataDir);
+  removeUnfinished(dataDir, unfinished);
+  await (await PGlite.create(unfinished)).close();
+  closeAndSyncTree(unfinished);
+  renameSync(unfinished, join(dataDir, DATABASE));
+  syncFolder(dataDir);
+}
+
+/** @returns the path of a new folder for a database that is being made. */
+function makeUnfinished(dataDir: string): string {
+  const folder = join(dataDir, `${UNFINISHED}.${randomBytes(4).toString('hex')}`);
+  mkdirSync(folder, { mode: 0o700 });
+  syncFolder(dataDir);
+  return folder;
+}
+
+function removeUnfinished(dataDir: string, except?: string): void {
+  for (const name of readdirSync(dataDir)) {
+    const path = join(dataDir, name);
+    if (name.startsWith(UNFINISHED) && path !== except) rmSync(path, { recursive: true, force: true });
   }
 }
 
-/** PostgreSQL's wire protocol to PGlite and back, with as much of `net.Socket` as `pg` calls. */
-class SessionStream extends Duplex {
-  constructor(private readonly database: PGlite) {
-    super();
-  }
-
-  connect(): this {
-    // There is one backend for all sessions that come one after the other. It does not notice that a session is gone, and
-    // would go on with the transaction of that one: the next session's rows would wait for a commit that never comes.
-    this.database.exec('ROLLBACK; DEALLOCATE ALL').then(
-      () => this.emit('connect'),
-      (error: unknown) => this.destroy(error as Error),
-    );
-    return this;
-  }
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  setKeepAlive(): this {
-    return this;
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
-
-  override _read(): void {
-    // The answers are pushed as they come.
-  }
-
-  override _write(message: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    this.database.execProtocolRaw(message).then(
-      (answer) => {
-        this.push(Buffer.from(answer));
-        done();
+async function openDatabase(folder: string, logger: Logger): Promise<PGlite> {
+  checkComplete(folder);
+  if (closeToOthers(folder)) closeAndSyncTree(folder);
+  // The lock on the data folder says already that nobody else is here.
+  rmSync(join(folder, POSTMASTER_PID), { force: true });
+  const log: string[] = [];
+  let isOpen = false;
+  try {
+    const database = await PGlite.create({
+      fs: new DurableNodeFS(folder),
+      startParams: DURABLE_START_PARAMETERS,
+      onStderr: (line) => {
+        if (!isOpen) log.push(line);
+        else if (line.includes('PANIC:')) endProcess(line, logger);
+        return true;
       },
-      (error: unknown) => done(error as Error),
+    });
+    isOpen = true;
+    const files = await database.query<{ path: string }>(RELATION_FILES);
+    checkPresent(
+      folder,
+      files.rows.map(({ path }) => path),
     );
+    return database;
+  } catch (error) {
+    throw error instanceof DataFolderError ? error : cannotOpen(folder, log, error);
   }
+}
 
-  override _writev(messages: { chunk: Buffer }[], done: (error?: Error) => void): void {
-    this._write(Buffer.concat(messages.map(({ chunk }) => chunk)), 'binary', done);
-  }
-
-  override _final(done: () => void): void {
-    this.push(null);
-    done();
-  }
+/** PGlite would go on after a panic, with a database that is not there any more, in a loop without end. */
+function endProcess(panic: string, logger: Logger): never {
+  logger.fatal({ panic }, 'The embedded database cannot go on; the next start recovers what was committed');
+  process.exit(1);
 }

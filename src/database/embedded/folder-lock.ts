@@ -1,10 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Another process holds the folder. */
+/** Another process holds the folder. The message names it. */
 export class FolderHeldError extends Error {
   override name = 'FolderHeldError' as const;
 }
@@ -14,7 +24,7 @@ const MAX_SOCKET_PATH = 103;
 const LONGEST_NAME = 'lock-01234567';
 const LOCK_NAME = /^lock\.(\d+)$/;
 const ANSWER_MS = 500;
-/** Where the holder tells about itself too: while it makes its database it is too busy to answer. */
+/** The holder tells about itself in this file too: while it makes its database it is too busy to answer. */
 const HOLDER_FILE = 'lock-holder';
 
 const ABOUT = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
@@ -24,14 +34,15 @@ const NAMELESS = 'a process that does not answer';
  * Makes this process the only one that uses a folder.
  *
  * The lock is a socket that the holder listens on. The kernel answers for the holder as long as it lives, frozen or not,
- * and stops when it dies, so a lock is never stale by age, by a pid that is used again, or in another container on the
- * same volume. Who connects is told who holds.
+ * and stops when it dies. So a lock is never stale: not by age, not by a pid that is used again, not in another container
+ * on the same volume, not after a power cut. Whoever connects is told who holds it.
  *
- * A dead lock is not removed to take its place, since by then another process may have taken it. The locks are numbered:
- * whoever makes the number after a dead one holds, and the last number always stays.
+ * A dead lock is never removed to take its place, because another process may have taken it by then. The locks are
+ * numbered: whoever makes the number after a dead one holds the folder, and the last number always stays.
  *
- * @returns a function that gives the folder free.
+ * @returns a function that unlocks the folder.
  * @throws {FolderHeldError} naming the holder.
+ * @throws {Error} if the sockets of a folder with a long path would be in a place that another user may write to.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = realpathSync(folder);
@@ -47,18 +58,19 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   }
 }
 
-/** @returns undefined where another process was faster. */
+/** @returns undefined if another process was faster. */
 async function makeLock(place: string, number: number): Promise<Server | undefined> {
-  // It listens before it gets its number, so that nobody finds it dead.
+  // Listen before the number is there, so that nobody takes the lock for a dead one.
   const nameless = join(place, `lock-${randomBytes(4).toString('hex')}`);
   const server = await listen(nameless);
   const path = lockPath(place, number);
   try {
+    chmodSync(nameless, 0o600);
     linkSync(nameless, path);
-    // This process may have slept since it looked, and the number have been made and removed meanwhile.
+    // This process may have slept since it looked, and others may have made and removed this number meanwhile.
     if (latestLock(place) === number) {
       removeOlder(place, number);
-      writeFileSync(join(place, HOLDER_FILE), ABOUT);
+      writeFileSync(join(place, HOLDER_FILE), ABOUT, { mode: 0o600 });
       return server;
     }
     rmSync(path, { force: true });
@@ -71,7 +83,7 @@ async function makeLock(place: string, number: number): Promise<Server | undefin
   return undefined;
 }
 
-/** Windows has named pipes in place of such sockets. Only one process can make a pipe, which goes when that process ends. */
+/** On Windows the lock is a named pipe: only one process can make it, and it goes when that process ends. */
 async function lockByPipe(folder: string): Promise<() => Promise<void>> {
   const path = `\\\\.\\pipe\\plant-store-${digestOf(folder)}`;
   try {
@@ -85,7 +97,7 @@ async function lockByPipe(folder: string): Promise<() => Promise<void>> {
   }
 }
 
-/** Listens at a path, and tells everybody who connects about this process. */
+/** Listens at a path and tells everyone who connects about this process. */
 function listen(path: string): Promise<Server> {
   const server = createServer((socket) => socket.on('error', () => socket.destroy()).end(ABOUT)).unref();
   return new Promise((done, fail) => server.on('error', fail).listen(path, () => done(server)));
@@ -123,15 +135,22 @@ function removeOlder(place: string, number: number): void {
   for (const older of locks(place)) if (older < number) rmSync(lockPath(place, older), { force: true });
 }
 
-/** Where the sockets are: in the folder, or where its path is too long for that, in one of this machine's own. */
+/** The folder of the sockets: the folder itself or, if its path is too long for a socket, one in the temporary folder. */
 function placeOf(folder: string): string {
   if (Buffer.byteLength(join(folder, LONGEST_NAME)) <= MAX_SOCKET_PATH) return folder;
   const place = join(tmpdir(), `plant-store-${digestOf(folder)}`);
   mkdirSync(place, { recursive: true, mode: 0o700 });
+  // Anyone can make this folder first, and could then remove the locks in it.
+  const stats = lstatSync(place);
+  if (!stats.isDirectory() || stats.uid !== process.getuid?.() || (stats.mode & 0o077) !== 0) {
+    throw new Error(
+      `${folder} cannot be locked: the folder ${place} must be this user's own, with mode 0700. Remove it, or set TMPDIR to a folder of this user.`,
+    );
+  }
   return place;
 }
 
-/** @returns the holder's words, none where it does not answer, or undefined where nobody listens. */
+/** @returns what the holder says, an empty text if it does not answer, or undefined if nobody listens. */
 function askHolder(path: string): Promise<string | undefined> {
   return new Promise((done) => {
     let words = '';
@@ -140,7 +159,7 @@ function askHolder(path: string): Promise<string | undefined> {
     const timer = setTimeout(() => socket.destroy(), ANSWER_MS);
     socket
       .on('data', (data) => (words += data.toString()))
-      // Any other error, such as a line of callers that is full, is no sign that the holder is dead.
+      // Other errors do not mean that the holder is dead: its queue of callers may be full.
       .on(
         'error',
         ({ code }: NodeJS.ErrnoException) => (isDead = code === 'ECONNREFUSED' || code === 'ENOENT'),
