@@ -1,62 +1,361 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
+import { DataSource } from 'typeorm';
+import { poolOf } from '../src/database/data-source.js';
 import { PostgresCluster } from './support/postgres-cluster.js';
+import { Relay } from './support/relay.js';
 import { post } from './support/requests.js';
 import { needs } from './support/requirements.js';
 import { rowOf, startService, unusedId, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
-needs('postgres')('A PostgreSQL server', () => {
+const HOUR_MS = 3_600_000;
+const SESSIONS = `FROM pg_stat_activity WHERE application_name = 'plant-store' AND datname = $1`;
+const SHORT_TIMEOUT = { DATABASE_TIMEOUT_MS: '500' };
+
+needs('postgres', 'openssl')('A PostgreSQL server', () => {
   const undo = undoAfterEach();
   let cluster: PostgresCluster;
+  /** The name of the test's database. */
+  let name: string;
 
   beforeAll(async () => {
-    cluster = await PostgresCluster.start();
+    cluster = await PostgresCluster.start({ fsync: 'off' });
     await cluster.query('CREATE ROLE store LOGIN');
   }, 60_000);
 
   afterAll(() => cluster.remove());
 
-  /** Starts the service on a new database of the server, whose owner it is. */
-  async function startOn(env: Record<string, string> = {}): Promise<TestService> {
-    const name = `plants_${unusedId()}`;
+  beforeEach(async () => {
+    name = `plants_${unusedId()}`;
     await cluster.query(`CREATE DATABASE ${name} OWNER store`);
+  });
+
+  async function start(env: Record<string, string> = {}): Promise<TestService> {
     const database = { env: { DATABASE_URL: cluster.url(name, 'store') }, drop: () => Promise.resolve() };
     const service = await startService({ database, env });
     undo(() => service.stop());
     return service;
   }
 
-  /** Changes settings of the server until the end of the test. */
-  async function configure(setting: string): Promise<void> {
-    const set = async (statement: string) => {
-      await cluster.query(statement);
-      await cluster.query('SELECT pg_reload_conf()');
-    };
-    undo(() => set('ALTER SYSTEM RESET ALL'));
-    await set(`ALTER SYSTEM SET ${setting}`);
+  async function migrate(server: PostgresCluster): Promise<void> {
+    const database = { env: { DATABASE_URL: server.url(name, 'store') }, drop: () => Promise.resolve() };
+    await (await startService({ database })).stop();
   }
 
-  const create = async (service: TestService, id: bigint, name = 'a') =>
-    (await post(service.port, `{"id":${id},"name":"${name}"}`)).status;
+  const addressOf = (port: number, query = '', host = '127.0.0.1') => ({
+    DATABASE_URL: `postgres://store@${host}:${port}/${name}${query}`,
+  });
+
+  /** Changes a setting of the server until the end of the test, or until it is called for. */
+  async function configure(setting: string, server = cluster): Promise<() => Promise<void>> {
+    const set = async (statement: string) => {
+      await server.query(statement);
+      await server.query('SELECT pg_reload_conf()');
+    };
+    const reset = () => set('ALTER SYSTEM RESET ALL');
+    undo(reset);
+    await set(`ALTER SYSTEM SET ${setting}`);
+    return reset;
+  }
+
+  const create = async (service: TestService, id = unusedId(), plantName = 'a') =>
+    (await post(service.port, `{"id":${id},"name":"${plantName}"}`)).status;
+  const ready = async (service: TestService) => (await fetch(`${service.url}/health/ready`)).status;
+  const sessions = async () =>
+    (await cluster.query<{ pid: number }>(`SELECT pid ${SESSIONS}`, [name])).map(({ pid }) => pid);
+
+  async function until(isDone: () => Promise<boolean>): Promise<void> {
+    while (!(await isDone())) await delay(20);
+  }
+
+  /** Makes the pool as large as it gets. */
+  const fillPool = (service: TestService) =>
+    Promise.all(Array.from({ length: 4 }, () => service.sql('SELECT pg_sleep(0.2)')));
+
+  /** Moves the clock that durations are measured by, until the end of the test. */
+  function laterByAnHour(): void {
+    const now = performance.now.bind(performance);
+    const later = jest.spyOn(performance, 'now').mockImplementation(() => now() + HOUR_MS);
+    undo(() => later.mockRestore());
+  }
+
+  const timesLogged = (service: TestService, message: string) => service.logs().split(message).length - 1;
 
   describe('with a synchronous standby that is gone', () => {
-    const TIMEOUT = { DATABASE_TIMEOUT_MS: '500' };
-
     test('a repeat is answered 503 like the create itself, and both 200 once the commit is what it has to be', async () => {
-      const service = await startOn(TIMEOUT);
+      const service = await start(SHORT_TIMEOUT);
       const [before, id] = [unusedId(), unusedId()];
       expect(await create(service, before)).toBe(200);
-      await configure("synchronous_standby_names = 'nobody'");
+      const reset = await configure("synchronous_standby_names = 'nobody'");
       expect(await create(service, id)).toBe(503);
       // The row is there, although no standby has it.
       expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
       expect(await create(service, id)).toBe(503);
       expect(await create(service, before)).toBe(503);
       expect(await create(service, before, 'another')).toBe(503);
-      await cluster.query('ALTER SYSTEM RESET ALL');
-      await cluster.query('SELECT pg_reload_conf()');
+      await reset();
       expect(await create(service, id)).toBe(200);
       expect(await create(service, before)).toBe(200);
       expect(await create(service, before, 'another')).toBe(400);
     });
+
+    test('a create whose wait an administrator cancels is not acknowledged', async () => {
+      const service = await start({ DATABASE_TIMEOUT_MS: '2000' });
+      expect(await create(service)).toBe(200);
+      await configure("synchronous_standby_names = 'nobody'");
+      const canceling = setInterval(() => {
+        const waiting = `SELECT pg_cancel_backend(pid) ${SESSIONS} AND wait_event = 'SyncRep'`;
+        cluster.query(waiting, [name]).catch(() => undefined);
+      }, 50);
+      undo(() => clearInterval(canceling));
+      expect(await create(service)).toBe(503);
+    });
+
+    test('the service is not ready after a failed create until a commit succeeds', async () => {
+      const service = await start(SHORT_TIMEOUT);
+      const reset = await configure("synchronous_standby_names = 'nobody'");
+      expect(await create(service)).toBe(503);
+      // The time for which a failure counts is over.
+      laterByAnHour();
+      expect(await ready(service)).toBe(503);
+      await reset();
+      await until(async () => (await ready(service)) === 200);
+    });
+  });
+
+  describe('at an address that moves', () => {
+    let second: PostgresCluster;
+
+    beforeAll(async () => {
+      second = await PostgresCluster.start({ fsync: 'off' });
+      await second.query('CREATE ROLE store LOGIN');
+    }, 60_000);
+
+    afterAll(() => second.remove());
+
+    /** Makes the same database on the second server, migrated. */
+    async function copyToSecond(): Promise<void> {
+      await second.query(`CREATE DATABASE ${name} OWNER store`);
+      await migrate(second);
+    }
+
+    const has = async (server: PostgresCluster, id: bigint) =>
+      (await server.query(`SELECT id FROM plants WHERE id = ${id}`, [], name)).length === 1;
+
+    test('sessions that stay at a server which takes no writes are given up, and the create is stored', async () => {
+      const relay = await Relay.start(cluster.port);
+      undo(() => relay.stop());
+      const service = await start(addressOf(relay.port));
+      await copyToSecond();
+      await fillPool(service);
+      await configure('default_transaction_read_only = on');
+      relay.leadTo(second.port);
+      const id = unusedId();
+      expect(await create(service, id)).toBe(200);
+      expect(await has(second, id)).toBe(true);
+    });
+
+    test('readiness alone finds the server that takes writes', async () => {
+      const relay = await Relay.start(cluster.port);
+      undo(() => relay.stop());
+      const service = await start(addressOf(relay.port));
+      await copyToSecond();
+      await fillPool(service);
+      await configure('default_transaction_read_only = on');
+      expect(await ready(service)).toBe(503);
+      relay.leadTo(second.port);
+      expect(await ready(service)).toBe(200);
+    });
+
+    test('of several hosts the one is used that answers and takes writes', async () => {
+      await copyToSecond();
+      await migrate(cluster);
+      const hosts = `127.0.0.1:1,127.0.0.1:${cluster.port},127.0.0.1:${second.port}`;
+      const reset = await configure('default_transaction_read_only = on');
+      const service = await start({ DATABASE_URL: `postgres://store@${hosts}/${name}` });
+      const ids = [unusedId(), unusedId()] as const;
+      expect(await create(service, ids[0])).toBe(200);
+      expect(await has(second, ids[0])).toBe(true);
+      await reset();
+      await configure('default_transaction_read_only = on', second);
+      await until(async () => (await create(service, ids[1])) === 200);
+      expect(await has(cluster, ids[1])).toBe(true);
+    });
+  });
+
+  test('a session is not used for longer than its greatest age', async () => {
+    const service = await start();
+    await create(service);
+    const before = await sessions();
+    await create(service);
+    expect(await sessions()).toEqual(before);
+    laterByAnHour();
+    await create(service);
+    const after = await sessions();
+    expect(after.filter((pid) => !before.includes(pid))).toHaveLength(1);
+    expect(after).toHaveLength(before.length);
+  });
+
+  describe('the service is ready only if a create would be stored:', () => {
+    const CHANGES: [string, string, string][] = [
+      ['a missing right to insert', 'REVOKE INSERT ON plants FROM store', 'GRANT INSERT ON plants TO store'],
+      ['a missing right to read', 'REVOKE SELECT ON plants FROM store', 'GRANT SELECT ON plants TO store'],
+      [
+        'a missing column',
+        'ALTER TABLE plants RENAME tag TO other',
+        'ALTER TABLE plants RENAME other TO tag',
+      ],
+      ['a missing table', 'ALTER TABLE plants RENAME TO other', 'ALTER TABLE other RENAME TO plants'],
+      [
+        'a missing unique index',
+        'ALTER TABLE plants DROP CONSTRAINT plants_pkey',
+        'ALTER TABLE plants ADD CONSTRAINT plants_pkey PRIMARY KEY (id)',
+      ],
+    ];
+
+    test.each(CHANGES)('%s', async (_, change, undoing) => {
+      const service = await start();
+      expect(await ready(service)).toBe(200);
+      await cluster.query('ALTER TABLE plants OWNER TO plant; GRANT ALL ON plants TO store', [], name);
+      await cluster.query(change, [], name);
+      expect(await ready(service)).toBe(503);
+      expect(await ready(service)).toBe(503);
+      await cluster.query(undoing, [], name);
+      expect(await ready(service)).toBe(200);
+      expect(timesLogged(service, 'Not ready')).toBe(1);
+    });
+
+    test('a server that takes no writes', async () => {
+      const service = await start();
+      expect(await ready(service)).toBe(200);
+      const reset = await configure('default_transaction_read_only = on');
+      await until(async () => (await ready(service)) === 503);
+      expect(await create(service)).toBe(503);
+      laterByAnHour();
+      expect(await ready(service)).toBe(503);
+      await reset();
+      await until(async () => (await ready(service)) === 200);
+    });
+
+    test('a table that is locked against writes', async () => {
+      const service = await start(SHORT_TIMEOUT);
+      const holder = await cluster.connect(name);
+      undo(() => holder.end());
+      await holder.query('BEGIN; LOCK TABLE plants IN SHARE MODE');
+      expect(await ready(service)).toBe(503);
+      await holder.query('ROLLBACK');
+      expect(await ready(service)).toBe(200);
+    });
+
+    test('asking writes nothing', async () => {
+      const service = await start();
+      const nextTransaction = () => cluster.query('SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax');
+      const before = await nextTransaction();
+      for (let round = 0; round < 10; round++) expect(await ready(service)).toBe(200);
+      expect(await nextTransaction()).toEqual(before);
+    });
+  });
+
+  test('a wall clock that is set back delays neither answers nor readiness', async () => {
+    const service = await start(SHORT_TIMEOUT);
+    expect(await create(service)).toBe(200);
+    const holder = await cluster.connect(name);
+    undo(() => holder.end());
+    await holder.query('BEGIN; LOCK TABLE plants');
+    const answers = Array.from({ length: 8 }, () => create(service));
+    const now = Date.now.bind(Date);
+    const earlier = jest.spyOn(Date, 'now').mockImplementation(() => now() - HOUR_MS);
+    undo(() => earlier.mockRestore());
+    expect(await Promise.all(answers)).toEqual(Array(8).fill(503));
+    await holder.query('ROLLBACK');
+    await until(async () => (await ready(service)) === 200);
+  });
+
+  test('connections that are lost while idle are logged once for each outage', async () => {
+    const service = await start();
+    const pool = () => poolOf(service.app.get(DataSource));
+    for (let round = 0; round < 2; round++) {
+      await fillPool(service);
+      await cluster.query(`SELECT pg_terminate_backend(pid) ${SESSIONS}`, [name]);
+      while (pool()?.totalCount !== 0) await delay(20);
+    }
+    expect(timesLogged(service, 'An idle database connection was lost')).toBe(1);
+    expect(await create(service)).toBe(200);
+  });
+
+  describe('through TLS', () => {
+    let folder: string;
+    const pem = (part: string) => join(folder, `${part}.pem`);
+
+    beforeAll(() => {
+      folder = mkdtempSync(join(tmpdir(), 'plant-store-tls-'));
+      const request = 'req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost';
+      const names = ['-addext', 'subjectAltName=DNS:localhost', '-keyout', pem('key'), '-out', pem('cert')];
+      execFileSync('openssl', [...request.split(' '), ...names], { stdio: 'ignore' });
+    });
+
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+    async function startFront(): Promise<Relay> {
+      const relay = await Relay.start(cluster.port, {
+        cert: readFileSync(pem('cert'), 'utf8'),
+        key: readFileSync(pem('key'), 'utf8'),
+      });
+      undo(() => relay.stop());
+      return relay;
+    }
+
+    test('a statement that is given up ends on the server, though the front end takes TLS alone', async () => {
+      const { port } = await startFront();
+      const query = `?sslmode=verify-full&sslrootcert=${pem('cert')}`;
+      const service = await start({ ...addressOf(port, query, 'localhost'), ...SHORT_TIMEOUT });
+      const holder = await cluster.connect(name);
+      undo(() => holder.end());
+      await holder.query('BEGIN; LOCK TABLE plants');
+      expect(await create(service)).toBe(503);
+      await until(async () => {
+        const working = await cluster.query(`SELECT pid ${SESSIONS} AND state = 'active'`, [name]);
+        return working.length === 0;
+      });
+    });
+
+    test.each([
+      ['of an unknown issuer', 'localhost', '?sslmode=verify-full', 'self-signed certificate'],
+      ['of another host', '127.0.0.1', '?sslmode=verify-full&sslrootcert=', 'does not match'],
+    ])('a certificate %s ends the start with the reason', async (_, host, query, reason) => {
+      const { port } = await startFront();
+      const address = addressOf(port, query.replace(/=$/, `=${pem('cert')}`), host);
+      await expect(start(address)).rejects.toThrow(reason);
+    });
+
+    test('a server without TLS ends the start with the reason, if TLS is asked for', async () => {
+      await expect(start(addressOf(cluster.port, '?sslmode=verify-full'))).rejects.toThrow(
+        'does not support SSL',
+      );
+    });
+  });
+
+  test('an encoding other than UTF-8 ends the start with the reason', async () => {
+    await cluster.query(`DROP DATABASE ${name}`);
+    const latin1 = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
+    await cluster.query(`CREATE DATABASE ${name} OWNER store ${latin1}`);
+    await expect(start()).rejects.toThrow(`${name} has the encoding LATIN1`);
+  });
+
+  test('a schema that is made later does not hide the plants from the next start', async () => {
+    await cluster.query('GRANT CREATE ON SCHEMA public TO store', [], name);
+    const first = await start();
+    const id = unusedId();
+    expect(await create(first, id)).toBe(200);
+    await first.stop();
+    await cluster.query('CREATE SCHEMA AUTHORIZATION store', [], name);
+    const second = await start();
+    expect(await create(second, id, 'another')).toBe(400);
+    expect(second.logs()).toContain(`"database":"${name}","schema":"public"`);
   });
 });
