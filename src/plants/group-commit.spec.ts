@@ -18,6 +18,7 @@ const REFUSED_NAME = 'refused';
 
 /** A statement on its way, until the test lets the database answer it. */
 interface Statement {
+  lane: number;
   plants: StoredPlant[];
   deadline: number;
   /** The database does what was asked: it refuses the whole statement where one of its plants has REFUSED_NAME. */
@@ -31,7 +32,7 @@ function handDriven(limits: Partial<GroupCommitLimits> = {}) {
   const underWay: Statement[] = [];
   const sent: bigint[][] = [];
   const commits = new GroupCommit(
-    (plants, deadline) => {
+    (plants, deadline, lane) => {
       sent.push(plants.map(({ id }) => id));
       return new Promise((resolve, reject) => {
         const settle = (act: () => void) => () => {
@@ -39,6 +40,7 @@ function handDriven(limits: Partial<GroupCommitLimits> = {}) {
           act();
         };
         const statement: Statement = {
+          lane,
           plants,
           deadline,
           answer: settle(() => {
@@ -293,90 +295,246 @@ describe('the waiting line', () => {
   });
 });
 
-test('in any interleaving every create is settled, and as the table has it', async () => {
-  const creates = fc.record({
-    kind: fc.constant('create' as const),
-    id: fc.integer({ min: 1, max: 6 }),
-    name: fc.constantFrom('a', 'b', REFUSED_NAME, 'x'.repeat(60)),
-  });
-  const steps = fc.oneof(
-    { weight: 6, arbitrary: creates },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(1) }) },
-    // A statement that fails may have taken effect all the same.
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        kind: fc.constant('fail' as const),
-        which: fc.nat(1),
-        hasEffect: fc.boolean(),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('time' as const), ms: fc.nat(1_500) }) },
-  );
-  await fc.assert(
-    fc.asyncProperty(fc.array(steps, { maxLength: 60 }), fc.boolean(), async (script, settleBetween) => {
-      const driven = handDriven({ statementsPerNode: 2, statements: 2 });
-      const { commits, table, underWay, sent } = driven;
-      const created: { plant: StoredPlant; outcome: Promise<[PromiseSettledResult<CreateResult>]> }[] = [];
-      let hasFailed = false;
-      for (const step of script) {
-        switch (step.kind) {
-          case 'create': {
-            const one = plant(step.id, step.name);
-            created.push({ plant: one, outcome: Promise.allSettled([commits.create(one)]) });
-            break;
-          }
-          case 'answer':
-            underWay[step.which]?.answer();
-            break;
-          case 'fail': {
-            const statement = underWay[step.which];
-            if (statement === undefined) break;
-            hasFailed = true;
-            if (step.hasEffect && !statement.plants.some(({ name }) => name === REFUSED_NAME)) {
-              for (const one of statement.plants) insert(table, one);
-            }
-            statement.fail(new StoreUnavailable('gone'));
-            break;
-          }
-          case 'time':
-            jest.advanceTimersByTime(step.ms);
-        }
-        if (settleBetween) await settle();
-        expect(underWay.length).toBeLessThanOrEqual(2);
-        expect(commits.waiting).toBeLessThanOrEqual(LIMITS.waitingCreates);
-      }
+describe('lanes', () => {
+  /** A lane for each last digit of an id. @param nodes the node of each lane. */
+  function withLanes(nodes: number[], limits: Partial<GroupCommitLimits> = {}) {
+    const driven = handDriven({ statementsPerNode: 2, statements: 2, ...limits });
+    driven.commits.useLanes({ nodes, laneOf: (id) => Number(id % 10n) });
+    /** No two creates come at the same moment. */
+    const create = (id: number, name?: string) => {
+      jest.advanceTimersByTime(1);
+      return driven.commits.create(plant(id, name));
+    };
+    const answer = async (...ids: bigint[]) => {
+      driven.underWay.find(({ plants }) => String(plants.map(({ id }) => id)) === String(ids))?.answer();
       await settle();
-      await answerAll(driven);
+    };
+    return { ...driven, create, answer };
+  }
 
-      expect(commits.waiting).toBe(0);
-      expect(underWay).toEqual([]);
-      for (const ids of sent) {
-        expect(ids.length).toBeLessThanOrEqual(LIMITS.batchRows);
-        expect(new Set(ids).size).toBe(ids.length);
-      }
-      const creators = new Map<bigint, number>();
-      for (const { plant: one, outcome } of created) {
-        const [settled] = await outcome;
-        const stored = table.get(one.id);
-        if (settled.status === 'rejected') {
-          if (settled.reason instanceof ValuesRefused) expect(one.name).toBe(REFUSED_NAME);
-          else expect(settled.reason).toBeInstanceOf(StoreUnavailable);
-        } else if (settled.value === 'conflict') {
-          expect(stored).toBeDefined();
-          expect(stored).not.toEqual(one);
-        } else {
-          expect(stored).toEqual(one);
-          if (settled.value === 'created') creators.set(one.id, (creators.get(one.id) ?? 0) + 1);
-        }
-      }
-      for (const [id, stored] of table) {
-        expect(stored.name).not.toBe(REFUSED_NAME);
-        // One create made the row; nobody may know which where a statement failed.
-        const count = creators.get(id) ?? 0;
-        expect(hasFailed ? count <= 1 : count === 1).toBe(true);
-      }
-    }),
-    { numRuns: 500 },
+  test('a statement holds plants of one lane, and says which', async () => {
+    const driven = withLanes([0, 0, 0], { statements: 1 });
+    const results = [10, 11, 12, 20, 21, 22, 30].map((id) => driven.create(id));
+    const lanes: number[] = [];
+    while (driven.underWay.length > 0) {
+      lanes.push(driven.underWay[0]?.lane as number);
+      driven.underWay[0]?.answer();
+      await settle();
+    }
+    expect(driven.sent).toEqual([[10n], [11n, 21n], [12n, 22n], [20n, 30n]]);
+    expect(lanes).toEqual([0, 1, 2, 0]);
+    expect(await Promise.all(results)).toEqual(Array(7).fill('created'));
+  });
+
+  test('the lane whose head has waited longest is next, not the longest lane', async () => {
+    const driven = withLanes([0, 0, 0], { statements: 1 });
+    void driven.create(10);
+    for (const id of [12, 11, 21, 31, 20, 22]) void driven.create(id);
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[10n], [12n, 22n], [11n, 21n, 31n], [20n]]);
+  });
+
+  test('a create whose lane has nothing on its way still waits if every statement is taken', () => {
+    const driven = withLanes([0, 0, 0]);
+    for (const id of [10, 11, 12]) void driven.create(id);
+    expect(driven.sent).toEqual([[10n], [11n]]);
+    expect(driven.commits.waiting).toBe(1);
+  });
+
+  test('each node has its share of the statements, at least one and at most what keeps it busy', () => {
+    const sentWith = (nodes: number[], statements: number) => {
+      const driven = withLanes(nodes, { statements });
+      for (const id of [10, 20, 30, 11, 21, 31, 12, 22, 32]) void driven.create(id);
+      return driven.underWay.map(({ lane }) => lane);
+    };
+    expect(sentWith([0, 0, 0], 9)).toEqual([0, 0]);
+    expect(sentWith([0, 1, 2], 9)).toEqual([0, 0, 1, 1, 2, 2]);
+    expect(sentWith([0, 1, 2], 5)).toEqual([0, 1, 2]);
+    expect(sentWith([0, 1, 2], 2)).toEqual([0, 1]);
+  });
+
+  test('a node that hangs holds its own statements only: creates of other lanes go on, and its own end in time', async () => {
+    // The lanes 0 and 1 are the hanging node's.
+    const driven = withLanes([0, 0, 1], { statements: 3 });
+    const hanging = [10, 11, 20, 21].map((id) => driven.create(id));
+    const outcomes = Promise.allSettled(hanging);
+    for (let round = 1; round <= 5; round++) {
+      const going = driven.create(10 * round + 2);
+      await driven.answer(BigInt(10 * round + 2));
+      expect(await going).toBe('created');
+    }
+    jest.advanceTimersByTime(LIMITS.timeoutMs / 2);
+    await settle();
+    // 10 is under way. Whether it is stored is known when its statement ends, and not before.
+    expect(driven.commits.waiting).toBe(0);
+    driven.underWay[0]?.fail(new StoreUnavailable('gone'));
+    expect((await outcomes).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+    expect(driven.sent.flat().filter((id) => id % 10n !== 2n)).toEqual([10n]);
+    expect(driven.underWay).toEqual([]);
+  });
+
+  test.each([
+    ['creates', { waitingCreates: 4, statements: 1 }],
+    ['characters', { waitingCharacters: 40, statements: 1 }],
+  ])('the waiting line is bounded in %s over all lanes together', async (_, limits) => {
+    const driven = withLanes([0, 0, 0], limits);
+    const name = 'ten digits';
+    const taken = [10, 11, 12, 20, 21].map((id) => driven.create(id, name));
+    await expect(driven.create(22, name)).rejects.toThrow(StoreUnavailable);
+    await driven.answer(10n);
+    taken.push(driven.create(22, name));
+    await answerAll(driven);
+    expect(await Promise.all(taken)).toEqual(Array(6).fill('created'));
+  });
+
+  test.each([
+    ['creates', { waitingCreates: 8 }],
+    ['characters', { waitingCharacters: 80 }],
+  ])(
+    'one node of several may fill half of the line in %s, so that one that hangs leaves room',
+    async (_, limits) => {
+      const driven = withLanes([0, 0, 1], limits);
+      const name = 'ten digits';
+      const taken = [10, 11, 20, 21, 30].map((id) => driven.create(id, name));
+      await expect(driven.create(31, name)).rejects.toThrow(StoreUnavailable);
+      await expect(driven.create(40, name)).rejects.toThrow(StoreUnavailable);
+      taken.push(...[12, 22, 32].map((id) => driven.create(id, name)));
+      await answerAll(driven);
+      expect(await Promise.all(taken)).toEqual(Array(8).fill('created'));
+    },
   );
+
+  test('a refused row fails alone, and its lane alone is split', async () => {
+    const driven = withLanes([0, 0], { statements: 1 });
+    void driven.create(10);
+    const names = ['a', 'a', REFUSED_NAME, 'a'];
+    const results = [11, 20, 21, 31].map((id, index) => driven.create(id, names[index]));
+    const outcomes = Promise.allSettled(results);
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[10n], [11n, 21n, 31n], [11n], [21n, 31n], [21n], [31n], [20n]]);
+    const [first, second, third, fourth] = await outcomes;
+    expect([first?.status, second?.status, fourth?.status]).toEqual(Array(3).fill('fulfilled'));
+    expect(third).toMatchObject({ status: 'rejected', reason: expect.any(ValuesRefused) as unknown });
+  });
+
+  test('a repeat and a conflict are told apart in each lane', async () => {
+    const driven = withLanes([0, 1]);
+    driven.table.set(20n, plant(20));
+    driven.table.set(21n, plant(21, 'of old'));
+    const results = [10, 11, 20, 21, 20].map((id) => driven.create(id));
+    await answerAll(driven);
+    expect(await Promise.all(results)).toEqual(['created', 'created', 'repeated', 'conflict', 'repeated']);
+  });
+
+  test('creates that wait are split anew when the lanes change, in the order in which they came', async () => {
+    const driven = handDriven();
+    const results = [10, 21, 11, 20].map((id) => {
+      jest.advanceTimersByTime(1);
+      return driven.commits.create(plant(id));
+    });
+    driven.commits.useLanes({ nodes: [0, 1], laneOf: (id) => Number(id % 10n) });
+    expect(driven.commits.waiting).toBe(3);
+    await answerAll(driven);
+    expect(driven.sent).toEqual([[10n], [11n, 21n], [20n]]);
+    expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
+    driven.commits.useLanes({ nodes: [0], laneOf: () => 0 });
+    const later = [30, 31, 40].map((id) => driven.commits.create(plant(id)));
+    await answerAll(driven);
+    expect(driven.sent.slice(3)).toEqual([[30n], [31n, 40n]]);
+    expect(await Promise.all(later)).toEqual(Array(3).fill('created'));
+  });
 });
+
+test.each([1, 3])(
+  'in any interleaving of creates in %d lanes every create is settled, and as the table has it',
+  async (lanes) => {
+    const creates = fc.record({
+      kind: fc.constant('create' as const),
+      id: fc.integer({ min: 1, max: 6 }),
+      name: fc.constantFrom('a', 'b', REFUSED_NAME, 'x'.repeat(60)),
+    });
+    const steps = fc.oneof(
+      { weight: 6, arbitrary: creates },
+      { weight: 3, arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(1) }) },
+      // A statement that fails may have taken effect all the same.
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          kind: fc.constant('fail' as const),
+          which: fc.nat(1),
+          hasEffect: fc.boolean(),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('time' as const), ms: fc.nat(1_500) }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(steps, { maxLength: 60 }), fc.boolean(), async (script, settleBetween) => {
+        const driven = handDriven({ statementsPerNode: 2, statements: 2 });
+        const { commits, table, underWay, sent } = driven;
+        const laneOf = (id: bigint) => Number(id) % lanes;
+        commits.useLanes({ nodes: [0, 0, 1].slice(0, lanes), laneOf });
+        const created: { plant: StoredPlant; outcome: Promise<[PromiseSettledResult<CreateResult>]> }[] = [];
+        let hasFailed = false;
+        for (const step of script) {
+          switch (step.kind) {
+            case 'create': {
+              const one = plant(step.id, step.name);
+              created.push({ plant: one, outcome: Promise.allSettled([commits.create(one)]) });
+              break;
+            }
+            case 'answer':
+              underWay[step.which]?.answer();
+              break;
+            case 'fail': {
+              const statement = underWay[step.which];
+              if (statement === undefined) break;
+              hasFailed = true;
+              if (step.hasEffect && !statement.plants.some(({ name }) => name === REFUSED_NAME)) {
+                for (const one of statement.plants) insert(table, one);
+              }
+              statement.fail(new StoreUnavailable('gone'));
+              break;
+            }
+            case 'time':
+              jest.advanceTimersByTime(step.ms);
+          }
+          if (settleBetween) await settle();
+          expect(underWay.length).toBeLessThanOrEqual(2);
+          expect(commits.waiting).toBeLessThanOrEqual(LIMITS.waitingCreates);
+        }
+        await settle();
+        await answerAll(driven);
+
+        expect(commits.waiting).toBe(0);
+        expect(underWay).toEqual([]);
+        for (const ids of sent) {
+          expect(ids.length).toBeLessThanOrEqual(LIMITS.batchRows);
+          expect(new Set(ids).size).toBe(ids.length);
+          expect(new Set(ids.map(laneOf)).size).toBe(1);
+        }
+        const creators = new Map<bigint, number>();
+        for (const { plant: one, outcome } of created) {
+          const [settled] = await outcome;
+          const stored = table.get(one.id);
+          if (settled.status === 'rejected') {
+            if (settled.reason instanceof ValuesRefused) expect(one.name).toBe(REFUSED_NAME);
+            else expect(settled.reason).toBeInstanceOf(StoreUnavailable);
+          } else if (settled.value === 'conflict') {
+            expect(stored).toBeDefined();
+            expect(stored).not.toEqual(one);
+          } else {
+            expect(stored).toEqual(one);
+            if (settled.value === 'created') creators.set(one.id, (creators.get(one.id) ?? 0) + 1);
+          }
+        }
+        for (const [id, stored] of table) {
+          expect(stored.name).not.toBe(REFUSED_NAME);
+          // One create made the row; nobody may know which where a statement failed.
+          const count = creators.get(id) ?? 0;
+          expect(hasFailed ? count <= 1 : count === 1).toBe(true);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  },
+);
