@@ -1,6 +1,8 @@
 import { MigrationExecutor, type DataSource, type QueryRunner } from 'typeorm';
 import { placeOf } from './catalogue.js';
 
+type Row = Record<string, unknown>;
+
 /** The key of the lock that migrations run under: any number that nothing else in the database uses. */
 const LOCK_KEY = '7309868274398';
 
@@ -18,7 +20,10 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
     await stayInSchema(dataSource, runner);
     const executor = new MigrationExecutor(dataSource, runner);
     executor.transaction = 'all';
+    const node = await citusNodeOf(runner);
+    if (node === 'worker') await expectNothingPending(executor, runner);
     const executed = await executor.executePendingMigrations();
+    if (node === 'coordinator') await runner.query(SHARE_MIGRATIONS);
     await runner.commitTransaction();
     return executed.map(({ name }) => name);
   } catch (error) {
@@ -28,6 +33,35 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
   } finally {
     await runner.release();
   }
+}
+
+/**
+ * Has Citus copy the list of migrations to every node, so that replicas at workers see what has run. It does so if the
+ * table of plants is distributed, the list is not shared yet, and this user may share it.
+ */
+const SHARE_MIGRATIONS = `
+  SELECT create_reference_table(list.oid::regclass) FROM pg_class list
+  WHERE list.oid = to_regclass('migrations') AND pg_has_role(list.relowner, 'USAGE')
+    AND EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('plants'))
+    AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = list.oid)`;
+
+/** @returns what the server is in a Citus cluster; undefined if it is in none. */
+async function citusNodeOf(runner: QueryRunner): Promise<'coordinator' | 'worker' | undefined> {
+  const [catalogue] = (await runner.query("SELECT to_regclass('pg_dist_local_group') AS table")) as Row[];
+  if (catalogue?.table == null) return undefined;
+  const [local] = (await runner.query('SELECT groupid AS "group" FROM pg_dist_local_group')) as Row[];
+  return local?.group === 0 ? 'coordinator' : 'worker';
+}
+
+/** @throws if a migration has not run. The schema of a cluster changes at its coordinator only. */
+async function expectNothingPending(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
+  const [list] = (await runner.query("SELECT to_regclass('migrations') AS table")) as Row[];
+  if (list?.table == null) {
+    throw new Error('A worker of Citus does not know which migrations have run. Migrate at the coordinator');
+  }
+  const pending = (await executor.getPendingMigrations()).map(({ name }) => name);
+  if (pending.length > 0)
+    throw new Error(`Migrations have not run: ${pending.join(', ')}. Migrate at the coordinator`);
 }
 
 /**

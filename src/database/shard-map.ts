@@ -20,7 +20,7 @@ export const ONE_SHARD: ShardMap = { nodes: [0], shardOf: () => 0 };
 
 /** Whether the database has Citus' catalogue, a statement that every PostgreSQL answers. */
 export const HAS_SHARDS = {
-  text: `SELECT to_regclass('pg_catalog.pg_dist_shard') IS NOT NULL AS "hasShards"`,
+  text: `SELECT to_regclass('pg_dist_shard') IS NOT NULL AS "hasShards"`,
   values: [],
 };
 
