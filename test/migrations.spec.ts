@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import { MIGRATIONS } from '../migrations/index.js';
-import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { createEmptyDatabase, type TestDatabase } from './support/database.js';
 import { startService } from './support/service.js';
 
 const MIGRATE = ['dist/src/database/migrate-command.js'];
@@ -14,7 +14,7 @@ const NAMES = MIGRATIONS.map(({ name }) => name);
 
 let database: TestDatabase;
 beforeEach(async () => {
-  database = await createTestDatabase();
+  database = await createEmptyDatabase();
 });
 afterEach(() => database.drop());
 

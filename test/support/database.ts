@@ -3,6 +3,10 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { loadConfig } from '../../src/config/config.js';
+import { createDataSource } from '../../src/database/data-source.js';
+import { migrate } from '../../src/database/migrate.js';
+import { createLogger } from '../../src/logging/logging.js';
 
 /** The PostgreSQL server to test on, by a user that may create databases; unset: the embedded one. */
 export const TEST_DATABASE_URL = process.env.TEST_DATABASE_URL;
@@ -14,8 +18,20 @@ export interface TestDatabase {
   drop: () => Promise<void>;
 }
 
+/**
+ * A database of a Citus cluster, at its coordinator, by a user that may create databases at every node. Citus has to be
+ * created in it and the workers added. Unset: no cluster. If set, every test database is a distributed one there.
+ */
+export const TEST_CITUS_URL = process.env.TEST_CITUS_URL;
+
 export async function createTestDatabase(): Promise<TestDatabase> {
-  return TEST_DATABASE_URL === undefined ? createFolder() : createOnServer(TEST_DATABASE_URL);
+  return TEST_CITUS_URL === undefined ? createEmptyDatabase() : createOnCitus(TEST_CITUS_URL);
+}
+
+/** One in which no migration has run, and which is not distributed. */
+export function createEmptyDatabase(): Promise<TestDatabase> {
+  const server = TEST_DATABASE_URL ?? TEST_CITUS_URL;
+  return server === undefined ? createFolder() : createOnServer(server);
 }
 
 async function createFolder(): Promise<TestDatabase> {
@@ -26,16 +42,67 @@ async function createFolder(): Promise<TestDatabase> {
 }
 
 async function createOnServer(server: string): Promise<TestDatabase> {
-  const name = `plant_store_test_${randomUUID().replaceAll('-', '')}`;
+  const name = newName();
   await onServer(server, `CREATE DATABASE ${name}`);
-  const url = new URL(server);
-  url.pathname = `/${name}`;
   return {
-    env: { DATABASE_URL: url.href },
+    env: { DATABASE_URL: databaseOf(server, name) },
     drop: async () => {
       await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     },
   };
+}
+
+const SHARDS = 4;
+
+/** A database at every node, migrated, with the table of plants distributed to the workers. */
+async function createOnCitus(coordinator: string): Promise<TestDatabase> {
+  const name = newName();
+  const nodes = await onServer(
+    coordinator,
+    'SELECT nodename, nodeport FROM pg_dist_node WHERE isactive ORDER BY groupid',
+  );
+  const urls = nodes.map((node) => {
+    const url = new URL(coordinator);
+    url.host = `${String(node.nodename)}:${String(node.nodeport)}`;
+    return url;
+  });
+  const [first, ...workers] = urls.map((server) => databaseOf(server.href, name)) as [string, ...string[]];
+  for (const [index, url] of [first, ...workers].entries()) {
+    await onServer((urls[index] as URL).href, `CREATE DATABASE ${name}`);
+    await onServer(url, 'CREATE EXTENSION citus');
+  }
+  const { hostname, port } = new URL(first);
+  await onServer(first, 'SELECT citus_set_coordinator_host($1, $2)', [hostname, port]);
+  for (const worker of workers) {
+    const { hostname, port } = new URL(worker);
+    await onServer(first, 'SELECT citus_add_node($1, $2)', [hostname, port]);
+  }
+  const env = { DATABASE_URL: first, ACCESS_TOKENS: 'test-token-0123456789' };
+  const config = loadConfig(env);
+  const dataSource = createDataSource(config.database, createLogger(config.operations));
+  await dataSource.initialize();
+  try {
+    await migrate(dataSource);
+    await onServer(first, `SELECT create_distributed_table('plants', 'id', shard_count := ${SHARDS})`);
+    await migrate(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+  return {
+    env: { DATABASE_URL: first },
+    drop: async () => {
+      for (const server of urls) await onServer(server.href, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    },
+  };
+}
+
+const newName = () => `plant_store_test_${randomUUID().replaceAll('-', '')}`;
+
+/** @returns the address of another database of the same server. */
+function databaseOf(server: string, name: string): string {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
 }
 
 /** Runs one statement on a connection of its own. */

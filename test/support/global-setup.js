@@ -14,7 +14,7 @@ export default async function setUp() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
   execFileSync(process.execPath, [tsc, '-b', 'tsconfig.build.json'], { stdio: 'inherit' });
   process.env.PLANT_STORE_TEST_RESPONSES = await mkdtemp(join(tmpdir(), 'plant-store-test-responses-'));
-  if (process.env.TEST_DATABASE_URL !== undefined) return;
+  if ((process.env.TEST_DATABASE_URL ?? process.env.TEST_CITUS_URL) !== undefined) return;
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-template-'));
   process.env.PLANT_STORE_TEST_TEMPLATE = folder;
   await (await PGlite.create(join(folder, 'postgres'))).close();
