@@ -75,19 +75,17 @@ function compile(metatype: unknown): CompiledDto {
     return { member, conditions, constraints };
   });
   const targetName = (metatype as Type).name;
-  const accepts = (dto: Record<string, unknown>) =>
-    checks.every(({ member, conditions, constraints }) => {
+  const accepts = (dto: Record<string, unknown>) => {
+    for (const { member, conditions, constraints } of checks) {
       const value = dto[member];
-      return (
-        !conditions.every((condition) => condition(dto, value)) ||
-        constraints.every(
-          ({ instance, constraints }) =>
-            // Written out: a spread would make V8 create a hidden class for each call.
-            instance.validate(value, { value, object: dto, property: member, targetName, constraints }) ===
-            true,
-        )
-      );
-    });
+      if (!conditions.every((condition) => condition(dto, value))) continue;
+      for (const { instance, constraints: own } of constraints) {
+        const rule = { value, object: dto, property: member, targetName, constraints: own };
+        if (instance.validate(value, rule) !== true) return false;
+      }
+    }
+    return true;
+  };
   const compiled = { members, accepts };
   compiledDtos.set(metatype, compiled);
   return compiled;

@@ -2,38 +2,45 @@ import {
   createParamDecorator,
   Inject,
   Injectable,
+  type ArgumentMetadata,
   type ExecutionContext,
   type PipeTransform,
 } from '@nestjs/common';
 import type { Request } from 'express';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { MalformedJsonError, parseExactJson } from './exact-json.js';
+import { MalformedJsonError, parseExactJson, type ExactObject, type ExactValue } from './exact-json.js';
 import { DtoValidationPipe, memberNames } from './dto-validation.pipe.js';
 import { Failure } from '../errors/failure.js';
 import { continueReading } from '../connection/expectation.js';
 import { BodyReader } from './request-body.js';
 
-/** Reads the request's JSON body exactly. Pipes run after guards, so nothing is read without a good token. */
+/** Reads the request's JSON body exactly, and validates it. Pipes run after guards: nothing is read without a good token. */
 @Injectable()
 export class JsonBodyPipe implements PipeTransform<Request> {
   readonly #reader: BodyReader;
+  // Not a pipe of its own beside this: Nest makes a kilobyte of promises and metadata for each pipe.
+  readonly #validation = new DtoValidationPipe();
 
   constructor(@Inject(CONFIG) { http }: Config) {
     this.#reader = new BodyReader(http.bodyLimit, http.bodyBudget);
   }
 
-  async transform(request: Request, { metatype }: { metatype?: unknown }): Promise<unknown> {
+  async transform(request: Request, metadata: ArgumentMetadata): Promise<unknown> {
     const text = await this.#reader.readText(request, () => continueReading(request));
-    try {
-      return parseExactJson(text);
-    } catch (error) {
-      if (!(error instanceof MalformedJsonError)) throw error;
-      if (error.member === undefined) throw new Failure(400, error.message);
-      // A name from the contract may be repeated. Any other is the client's own text.
-      const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
-      throw new Failure(400, `${name} ${error.message}`);
-    }
+    return await this.#validation.transform(parse(text, metadata), metadata);
+  }
+}
+
+function parse(text: string, { metatype }: ArgumentMetadata): ExactObject | ExactValue {
+  try {
+    return parseExactJson(text);
+  } catch (error) {
+    if (!(error instanceof MalformedJsonError)) throw error;
+    if (error.member === undefined) throw new Failure(400, error.message);
+    // A name from the contract may be repeated. Any other is the client's own text.
+    const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
+    throw new Failure(400, `${name} ${error.message}`);
   }
 }
 
@@ -42,4 +49,4 @@ const RequestItself = createParamDecorator((_: unknown, context: ExecutionContex
 );
 
 /** The JSON body of the request as an instance of the parameter's DTO class, read exactly and validated. */
-export const JsonBody = () => RequestItself(JsonBodyPipe, DtoValidationPipe);
+export const JsonBody = () => RequestItself(JsonBodyPipe);

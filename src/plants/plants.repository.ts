@@ -85,7 +85,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     const rows = await this.database.query<{ id: string }>(
       {
         ...(INSERTS[plants.length - 1] as Insert),
-        values: plants.flatMap(parametersOf),
+        values: parametersOf(plants),
       },
       deadline,
       shard,

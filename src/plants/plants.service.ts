@@ -22,16 +22,16 @@ export class PlantsService {
    * @throws {StoreUnavailable} if the store cannot be reached or is overloaded; the same create may be sent again.
    */
   async createPlant(newPlant: NewPlantDto): Promise<PlantDto> {
-    const outcome = await this.plants.createOnce(toStored(newPlant)).catch((error: unknown) => {
+    try {
+      const outcome = await this.plants.createOnce(toStored(newPlant));
+      if (outcome === 'conflict')
+        throw new Failure(409, 'id is taken by another plant, with another name or tag');
+      this.metrics.countCreate(outcome);
+      const { name, tag } = newPlant;
+      return tag === undefined ? { name } : { name, tag };
+    } catch (error) {
       this.metrics.countCreate(error instanceof StoreUnavailable ? 'unavailable' : 'refused');
       throw error;
-    });
-    if (outcome === 'conflict') {
-      this.metrics.countCreate('refused');
-      throw new Failure(409, 'id is taken by another plant, with another name or tag');
     }
-    this.metrics.countCreate(outcome);
-    const { name, tag } = newPlant;
-    return tag === undefined ? { name } : { name, tag };
   }
 }
