@@ -1,3 +1,4 @@
+import { DatabaseFault, isCertificateRefused } from './database/errors.js';
 import { FolderHeldError } from './database/embedded/folder-lock.js';
 import { withoutSecrets } from './logging/serialize-error.js';
 
@@ -21,9 +22,17 @@ export function startFailure(error: unknown): string {
 
 function diagnose(error: unknown): [fault: string, advice?: string | undefined] {
   if (!(error instanceof Error)) return [String(error)];
+  if (error instanceof DatabaseFault && error.cause !== undefined) return diagnose(error.cause);
   const fault = withoutSecrets(error.message);
   if (error instanceof FolderHeldError)
     return [fault, 'stop that one, set DATA_DIR to another folder, or give both a server by DATABASE_URL'];
+  if (isCertificateRefused(error))
+    return [
+      `the database's certificate is refused: ${fault}`,
+      'name its issuer by sslrootcert in DATABASE_URL, or the host as the certificate does',
+    ];
+  if (/^SASL: .*client password/.test(fault))
+    return ['the database asks for a password', 'set it in DATABASE_URL'];
   const { code = '', syscall, address, port } = error as NodeJS.ErrnoException & Partial<ListenError>;
   if (syscall === 'listen' && code === 'EADDRINUSE')
     return [

@@ -75,6 +75,25 @@ describe('The embedded database', () => {
     expect((await create(unusedId())).status).toBe(200);
   });
 
+  test('knows nothing of the PG* variables of the environment', async () => {
+    const variables = {
+      PGHOST: 'nowhere.invalid',
+      PGUSER: 'nobody',
+      PGDATABASE: 'nothing',
+      PGOPTIONS: '-c search_path=nowhere',
+      PGSSLMODE: 'require',
+      PGSSLNEGOTIATION: 'direct',
+    };
+    await service.stop();
+    Object.assign(process.env, variables);
+    try {
+      service = await start();
+      expect((await create(unusedId())).status).toBe(200);
+    } finally {
+      for (const name of Object.keys(variables)) Reflect.deleteProperty(process.env, name);
+    }
+  });
+
   test('is not opened twice: a second service says who holds the folder, and does not start', async () => {
     await expect(startService({ database })).rejects.toThrow(
       new RegExp(`^${folder.path} is in use by process ${process.pid} on .+, since \\d{4}-`),

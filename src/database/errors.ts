@@ -94,11 +94,15 @@ const CERTIFICATE_REFUSED =
 /** What `pg` says, without a code, if it needs a password and has none, or TLS and the server has none. */
 const MISCONFIGURED = /^SASL: .*client password must be|does not support SSL/;
 
+export function isCertificateRefused(error: unknown): boolean {
+  return CERTIFICATE_REFUSED.test(codeOf(error) ?? '');
+}
+
 /** Whether waiting for the database may help. If not, the configuration or the database is at fault. */
 export function maySucceedLater(error: unknown): boolean {
   if (error instanceof DatabaseFault) return false;
   const code = codeOf(error);
   if (isSqlState(code)) return MAY_SUCCEED_LATER.test(code as string);
-  if (code !== undefined) return !CERTIFICATE_REFUSED.test(code);
+  if (isCertificateRefused(error)) return false;
   return !MISCONFIGURED.test((error as Error).message);
 }
