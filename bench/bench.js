@@ -4,7 +4,7 @@ import { writeChart } from './chart.js';
 import { compare } from './comparison.js';
 import { measureGrowth } from './growth.js';
 import { measureMemory } from './memory.js';
-import { findProgram } from './postgres.js';
+import { programPath } from '../test/support/machine.js';
 import { BenchError, runToEnd, undoAll } from './processes.js';
 import { machine, printTargets, writeJson } from './report.js';
 import { build } from './servers.js';
@@ -21,7 +21,7 @@ function requirePrograms() {
     'pgbench',
     ...(process.env.BENCH_DATABASE_URL === undefined ? ['initdb', 'postgres'] : []),
   ];
-  const missing = needed.filter((name) => findProgram(name) === undefined);
+  const missing = needed.filter((name) => programPath(name) === undefined);
   if (missing.length > 0) {
     throw new BenchError(`Missing: ${missing.join(', ')}. On Debian: apt-get install postgresql wrk`);
   }

@@ -1,7 +1,7 @@
 // One measurement: a load for some seconds, and what it cost.
 import { fileURLToPath } from 'node:url';
 import { secondsOf, secondsOfPostgres } from './cpu.js';
-import { findProgram } from './postgres.js';
+import { programPath } from '../test/support/machine.js';
 import { BenchError, run } from './processes.js';
 import { countCreated, TOKEN } from './servers.js';
 
@@ -66,7 +66,7 @@ export async function loadByPgbench(database, { connections, seconds }) {
   const variables = ['-D', 'number=0', '-D', `first_id=${takeFirstIds(1)}`];
   const counts = ['-c', `${connections}`, '-j', `${THREADS_OF_PGBENCH}`, '-T', `${seconds}`];
   const { result: report, cpu } = await measure(database, [], () =>
-    run(findProgram('pgbench'), [
+    run(programPath('pgbench'), [
       ...['-n', '-M', 'prepared', ...counts, ...variables, '-f', fileBeside('create-plant.sql')],
       database.url,
     ]),

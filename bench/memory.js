@@ -1,6 +1,6 @@
 // The resident set of the service under load, over ten minutes.
 import { setTimeout as delay } from 'node:timers/promises';
-import { residentMebibytes } from './cpu.js';
+import { residentMebibytes } from '../test/support/machine.js';
 import { loadOverHttp } from './load.js';
 import { createDatabase } from './postgres.js';
 import { atMost, printTable } from './report.js';

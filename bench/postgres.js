@@ -1,26 +1,15 @@
 // The database of a run: a throwaway PostgreSQL, or one made on the server of BENCH_DATABASE_URL.
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { atEnd, BenchError, freePort, run, start } from './processes.js';
+import { freePort, postgresUser, programPath } from '../test/support/machine.js';
+import { atEnd, BenchError, run, start } from './processes.js';
 
 /** Not the system's temporary folder, which may be in memory: a commit there costs no disk. */
 export const DISK = '/var/tmp';
 const START_MS = 30_000;
-
-/** @returns the path of a program, or undefined. Debian keeps those of PostgreSQL out of the PATH. */
-export function findProgram(name) {
-  const debian = '/usr/lib/postgresql';
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
-  const folders = [
-    ...versions.map((version) => join(debian, version, 'bin')),
-    ...process.env.PATH.split(':'),
-  ];
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
-}
 
 /**
  * Makes an empty database.
@@ -65,7 +54,7 @@ const isLocal = (url) => ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostna
 
 /** A cluster with the defaults of initdb, above all its durability, in a folder of its own. */
 async function startCluster() {
-  const owner = postgresOwner();
+  const owner = postgresUser();
   const folder = mkdtempSync(join(DISK, 'plant-store-bench-'));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
   const passwordFile = join(folder, 'password');
@@ -77,7 +66,7 @@ async function startCluster() {
   const options = { ...owner, cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
   const data = join(folder, 'data');
   await run(
-    findProgram('initdb'),
+    programPath('initdb'),
     ['-D', data, '-U', 'bench', '-E', 'UTF8', '-A', 'scram-sha-256', '--pwfile', passwordFile, '--no-sync'],
     options,
   );
@@ -85,7 +74,7 @@ async function startCluster() {
   const port = await freePort();
   const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder };
   const server = start(
-    findProgram('postgres'),
+    programPath('postgres'),
     ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
     // At once: nothing of the data is kept.
     { ...options, stopSignal: 'SIGQUIT' },
@@ -101,16 +90,5 @@ async function startCluster() {
         throw new BenchError(`The throwaway PostgreSQL did not start: ${error.message}`);
       }
     }
-  }
-}
-
-/** PostgreSQL refuses to run as root: then the user that its package makes runs it. */
-function postgresOwner() {
-  if (process.getuid() !== 0) return {};
-  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  try {
-    return { uid: id('-u'), gid: id('-g') };
-  } catch {
-    throw new BenchError('As root a user `postgres` is needed, who runs the throwaway PostgreSQL');
   }
 }

@@ -1,7 +1,5 @@
 // The processes and folders that a run makes, and their end: also on Ctrl-C, also after an error.
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { clearTimeout, setTimeout } from 'node:timers';
 
 /** How long a process may take to end by itself before it is killed, in milliseconds. */
@@ -96,14 +94,4 @@ export async function run(command, args, options = {}) {
     throw new BenchError(`${command} failed (${code}):\n${(output.stderr || output.stdout).trim()}`);
   }
   return output.stdout;
-}
-
-/** A TCP port of the loopback address that nothing listens on. */
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -7,7 +7,8 @@ import { performance } from 'node:perf_hooks';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DISK } from './postgres.js';
-import { atEnd, BenchError, freePort, run, start } from './processes.js';
+import { freePort } from '../test/support/machine.js';
+import { atEnd, BenchError, run, start } from './processes.js';
 
 export const TOKEN = 'bench-token-0123456789';
 const START_MS = 30_000;

@@ -4,7 +4,8 @@ import { resolve } from 'node:path';
 import { load, loadAll } from 'js-yaml';
 import { loadConfig, VARIABLES } from '../src/config/config.js';
 import { welcome } from '../src/welcome.js';
-import { needs, programPath } from './support/requirements.js';
+import { programPath } from './support/machine.js';
+import { needs } from './support/requirements.js';
 
 const KUBERNETES = 'deploy/kubernetes';
 const read = (path: string) => readFileSync(path, 'utf8');

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
 import { post } from './support/requests.js';
-import { needs, programPath } from './support/requirements.js';
+import { programPath } from './support/machine.js';
+import { needs } from './support/requirements.js';
 import { startService, unusedId } from './support/service.js';
 
 const ALERTS = 'deploy/prometheus/alerts.yml';

@@ -1,5 +1,5 @@
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { programPath } from '../support/requirements.js';
+import { programPath } from '../support/machine.js';
 
 /** Debian's Chromium as root, without anything that it does for itself; `*.example` is this machine. */
 const ARGUMENTS = [

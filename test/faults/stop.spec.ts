@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DataFolder } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
-import { freePort } from '../support/ports.js';
+import { freePort } from '../support/machine.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
 import { report } from '../support/report.js';
 import { needs } from '../support/requirements.js';

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, onServer, type TestDatabase } from '../support/database.js';
 import { GATEWAYS, startGateway, type Gateway } from '../support/gateway.js';
 import { Load } from '../support/load.js';
-import { freePort } from '../support/ports.js';
+import { freePort } from '../support/machine.js';
 import { exchange, expectError, post } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestDatabase } from '../support/database.js';
 import { post } from '../support/requests.js';
-import { needs, programPath } from '../support/requirements.js';
+import { programPath } from '../support/machine.js';
+import { needs } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 const PLANTS = [

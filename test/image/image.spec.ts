@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from '../support/database.js';
-import { freePort } from '../support/ports.js';
+import { freePort } from '../support/machine.js';
 
 /** Who runs the service here: the image's user need not exist, and has no rights on anything. */
 const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};

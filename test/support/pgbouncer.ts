@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onServer } from './database.js';
-import { freePort } from './ports.js';
-import { programPath } from './requirements.js';
+import { freePort, programPath } from './machine.js';
 
 const START_MS = 10_000;
 

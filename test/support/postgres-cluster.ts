@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { onServer } from './database.js';
-import { freePort } from './ports.js';
-import { programPath } from './requirements.js';
+import { childrenOf, freePort, postgresUser, processOf, programPath } from './machine.js';
 
 const run = promisify(execFile);
 const START_MS = 30_000;
@@ -30,7 +29,7 @@ export class PostgresCluster {
     settings: Record<string, string> = {},
     folder = mkdtempSync(join(tmpdir(), 'plant-store-postgres-')),
   ): Promise<PostgresCluster> {
-    const user = await serverUser();
+    const user = postgresUser();
     if (user.uid !== undefined) chownSync(folder, user.uid, user.gid as number);
     const initdb = [
       '--pgdata',
@@ -63,7 +62,7 @@ export class PostgresCluster {
     };
     const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const postmaster = spawn(programPath('postgres') as string, ['-D', this.folder, ...args], {
-      ...(await serverUser()),
+      ...postgresUser(),
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     postmaster.stderr.on('data', (data: Buffer) => (this.#log += data.toString()));
@@ -112,7 +111,7 @@ export class PostgresCluster {
 
   /** Makes a tablespace of its own in an empty folder, and moves the plants there. */
   async movePlants(folder: string): Promise<void> {
-    const { uid, gid } = await serverUser();
+    const { uid, gid } = postgresUser();
     if (uid !== undefined) chownSync(folder, uid, gid as number);
     await this.query(`CREATE TABLESPACE other LOCATION '${folder}'`);
     await this.query('ALTER TABLE plants SET TABLESPACE other', [], 'plants');
@@ -148,10 +147,7 @@ export class PostgresCluster {
   /** The postmaster, which makes the others, and they. */
   #processes(): number[] {
     const postmaster = this.#postmaster?.pid as number;
-    const children = readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && statusOf(name)?.parent === postmaster)
-      .map(Number);
-    return [postmaster, ...children];
+    return [postmaster, ...childrenOf(postmaster)];
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
@@ -163,13 +159,6 @@ export class PostgresCluster {
   }
 }
 
-/** PostgreSQL refuses to run as root. */
-async function serverUser(): Promise<{ uid?: number; gid?: number }> {
-  if (process.getuid?.() !== 0) return {};
-  const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'postgres'])));
-  return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
-}
-
 /** Sends a signal to a process, which may have ended by itself. */
 function signal(pid: number, name: NodeJS.Signals): void {
   if (isAlive(pid)) process.kill(pid, name);
@@ -177,17 +166,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
 
 /** A process that ended and that nobody asked about yet is not. */
 function isAlive(pid: number): boolean {
-  const status = statusOf(String(pid));
-  return status !== undefined && status.state !== 'Z';
-}
-
-function statusOf(pid: string): { state: string; parent: number } | undefined {
-  try {
-    const line = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The command's name, in parentheses, may hold anything.
-    const [state = '', parent] = line.slice(line.lastIndexOf(')') + 2).split(' ');
-    return { state, parent: Number(parent) };
-  } catch {
-    return undefined;
-  }
+  const found = processOf(pid);
+  return found !== undefined && found.state !== 'Z';
 }

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { dump, load, loadAll } from 'js-yaml';
-import { freePort } from './ports.js';
-import { programPath } from './requirements.js';
+import { freePort, programPath } from './machine.js';
 
 const FOLDER = 'deploy/prometheus';
 const START_MS = 30_000;

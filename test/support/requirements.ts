@@ -1,32 +1,4 @@
-import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
-
-/** Where Debian keeps PostgreSQL's server programs, in a folder for each version. */
-const POSTGRESQL = '/usr/lib/postgresql';
-const SERVER_FOLDERS = existsSync(POSTGRESQL)
-  ? readdirSync(POSTGRESQL).map((version) => join(POSTGRESQL, version, 'bin'))
-  : [];
-
-/** Daemons stand in the system's folders, which a person's PATH may leave out. */
-const FOLDERS = [
-  ...(process.env.PATH ?? '').split(delimiter),
-  '/usr/sbin',
-  '/usr/bin',
-  '/usr/local/sbin',
-  ...SERVER_FOLDERS,
-];
-
-/** The path of an installed program, or undefined. */
-export function programPath(name: string): string | undefined {
-  return FOLDERS.map((folder) => join(folder, name)).find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+import { programPath } from './machine.js';
 
 /**
  * `describe` where everything that a suite needs is there, else `describe.skip` and a word about it: a bare machine has

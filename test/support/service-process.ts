@@ -1,9 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from './ports.js';
+import { freePort, residentMebibytes } from './machine.js';
 import { TOKEN } from './service.js';
 
 const MAIN = resolve('dist/src/main.js');
@@ -127,7 +126,6 @@ export class ServiceProcess {
 
   /** All of its memory that is in RAM, garbage included, in MB. */
   residentMemory(): number {
-    const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))?.[1];
-    return Number(kilobytes) / 1024;
+    return residentMebibytes(this.pid);
   }
 }

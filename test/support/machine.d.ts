@@ -1,0 +1,16 @@
+/** What machine.js offers; its comments say what each does. */
+export function freePort(): Promise<number>;
+export function programPath(name: string): string | undefined;
+export function postgresUser(): { uid?: number; gid?: number };
+export function processOf(pid: number):
+  | {
+      name: string;
+      state: string;
+      parent: number;
+      cpuSeconds: number;
+      endedChildrenCpuSeconds: number;
+    }
+  | undefined;
+export function allProcesses(): number[];
+export function childrenOf(pid: number): number[];
+export function residentMebibytes(pid: number): number;
