@@ -129,6 +129,8 @@ test.each([Nested, Listed].map((dto) => [dto.name, dto] as const))(
   'A rule that looks into a value has nothing to look at, and is a mistake: %s',
   async (_, metatype) => {
     const outcome = pipe.transform(parseExactJson('{"id":[]}'), { type: 'body', metatype });
-    await expect(outcome).rejects.toThrow('A rule looks into a list or an object, of which nothing is read');
+    await expect(outcome).rejects.toThrow(
+      'A rule validates the content of an array or object, which is never read',
+    );
   },
 );
