@@ -2,8 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { atEnd } from './processes.js';
 import { startService } from './servers.js';
 
@@ -11,12 +10,11 @@ const TRACING = '@opentelemetry/auto-instrumentations-node/register';
 
 /** @returns undefined, with a word about what to install, where OpenTelemetry is not installed. */
 export async function startTraced(database) {
-  const folder = process.env.BENCH_TRACING ?? fileURLToPath(new URL('..', import.meta.url));
   let main;
   try {
-    main = createRequire(join(folder, 'package.json')).resolve(TRACING);
+    main = createRequire(import.meta.url).resolve(TRACING);
   } catch {
-    console.log(`Tracing: skipped, ${TRACING} is not installed; BENCH_TRACING names the folder where it is`);
+    console.log(`Tracing: skipped, ${TRACING} is not installed. It needs: npm ci --prefix bench`);
     return undefined;
   }
   const collector = createServer((request, response) => {
@@ -32,11 +30,10 @@ export async function startTraced(database) {
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.address().port}`,
       OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http,pg',
+      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: '0.1',
       OTEL_METRICS_EXPORTER: 'none',
       OTEL_LOGS_EXPORTER: 'none',
-      ...(process.env.BENCH_OTEL_ENABLED && {
-        OTEL_NODE_ENABLED_INSTRUMENTATIONS: process.env.BENCH_OTEL_ENABLED,
-      }),
     },
   });
 }
