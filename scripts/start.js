@@ -22,6 +22,20 @@ function findCompiler() {
   }
 }
 
+/** npm may be killed without a chance to pass that on. Between it and this process there may be a shell. */
+function endWithNpm() {
+  const ps = spawnSync('ps', ['-o', 'ppid=,comm=', '-p', process.ppid], { encoding: 'utf8' });
+  const [grandparent, parentName = ''] = (ps.stdout ?? '').trim().split(/\s+/);
+  const npm = /sh$/.test(parentName) ? Number(grandparent) : process.ppid;
+  setInterval(() => {
+    try {
+      process.kill(npm, 0);
+    } catch {
+      process.kill(process.pid, 'SIGTERM');
+    }
+  }, PARENT_CHECK_MS).unref();
+}
+
 const compiler = findCompiler();
 const isCompiled = existsSync(main);
 // Standard output is for the log.
@@ -45,12 +59,6 @@ if (build.status !== 0) {
   stop('it does not compile, for the errors above.');
 }
 
-if (process.env.npm_lifecycle_event !== undefined) {
-  // npm may be killed without a chance to pass that on. Then this process has another parent.
-  const parent = process.ppid;
-  setInterval(() => {
-    if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM');
-  }, PARENT_CHECK_MS).unref();
-}
+if (process.env.npm_lifecycle_event !== undefined && process.platform !== 'win32') endWithNpm();
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 await import(main.href);
