@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { PATIENCE_MS } from './patience.js';
 import { parseAnswer, type Answer, type Bytes } from './requests.js';
 
 /**
@@ -6,13 +7,13 @@ import { parseAnswer, type Answer, type Bytes } from './requests.js';
  *
  * @param options.thenEnd ends the client's side too when all is written.
  * @returns all responses in their order.
- * @throws where the connection is reset, or not ended after ten seconds.
+ * @throws if the connection is reset, or not ended.
  */
 export function converse(port: number, parts: Bytes[], options: { thenEnd?: true } = {}): Promise<Answer[]> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.setTimeout(10_000, () => socket.destroy(new Error('not ended in 10 s')));
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('not ended')));
     socket.on('connect', () => {
       for (const part of parts) socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part);
       if (options.thenEnd) socket.end();

@@ -96,7 +96,8 @@ async function createOnCitus(coordinator: string): Promise<TestDatabase> {
   };
 }
 
-const newName = () => `plant_store_test_${randomUUID().replaceAll('-', '')}`;
+const newName = () =>
+  `plant_store_test_${process.env.PLANT_STORE_TEST_RUN}_${randomUUID().replaceAll('-', '')}`;
 
 /** @returns the address of another database of the same server. */
 function databaseOf(server: string, name: string): string {

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, programPath } from './machine.js';
+import { PATIENCE_MS } from './patience.js';
 
-const START_MS = 10_000;
 const POLL_MS = 25;
 
 /** The gateways that `deploy/gateway/` has a configuration for. */
@@ -42,20 +42,20 @@ export async function startGateway(name: GatewayName, replicas: readonly [number
   const ended = once(child, 'close');
   let complaints = '';
   child.stderr.on('data', (data: Buffer) => (complaints += data.toString()));
-  const begun = Date.now();
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  };
+  const begun = performance.now();
   while (!(await accepts(port))) {
-    if (child.exitCode !== null || Date.now() - begun > START_MS)
+    if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
+      await stop();
       throw new Error(`${name} did not start: ${complaints}`);
+    }
     await delay(POLL_MS);
   }
-  return {
-    port,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  return { port, stop };
 }
 
 async function configuration(

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, mkdtemp } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,17 +8,24 @@ import { PGlite } from '@electric-sql/pglite';
 
 /**
  * Builds `dist`, which some specs run, so that none judges an old build; without a change this takes a moment.
- * Makes the folder for the responses that contract-judge.js reads, and an embedded database that the test files copy:
- * making one takes seconds, copying one does not.
+ * Makes one folder for everything that the run writes, see global-teardown.js. In it are the responses that
+ * contract-judge.js reads, and an embedded database that the test files copy: making one takes seconds, copying does not.
  */
 export default async function setUp() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
   execFileSync(process.execPath, [tsc, '-b', 'tsconfig.build.json'], { stdio: 'inherit' });
-  process.env.PLANT_STORE_TEST_RESPONSES = await mkdtemp(join(tmpdir(), 'plant-store-test-responses-'));
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-tests-'));
+  // PostgreSQL and the gateways run as other users.
+  chmodSync(folder, 0o755);
+  process.env.TMPDIR = folder;
+  process.env.PLANT_STORE_TEST_RUN = randomUUID().slice(0, 8);
+  process.env.PLANT_STORE_TEST_RESPONSES = join(folder, 'responses');
+  mkdirSync(process.env.PLANT_STORE_TEST_RESPONSES);
   if ((process.env.TEST_DATABASE_URL ?? process.env.TEST_CITUS_URL) !== undefined) return;
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-template-'));
-  process.env.PLANT_STORE_TEST_TEMPLATE = folder;
-  await (await PGlite.create(join(folder, 'postgres'))).close();
+  process.env.PLANT_STORE_TEST_TEMPLATE = join(folder, 'template');
+  mkdirSync(process.env.PLANT_STORE_TEST_TEMPLATE);
+  const postgres = join(process.env.PLANT_STORE_TEST_TEMPLATE, 'postgres');
+  await (await PGlite.create(postgres)).close();
   // As the service leaves it: it would close a folder that is open to others first, file by file.
-  await chmod(join(folder, 'postgres'), 0o700);
+  chmodSync(postgres, 0o700);
 }

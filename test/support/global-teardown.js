@@ -1,7 +1,71 @@
-import { rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import pg from 'pg';
+import { allProcesses } from './machine.js';
 
+/** Where the service keeps the lock of a data folder with a long path; one that is killed leaves it. */
+const LOCK = /^plant-store-[0-9a-f]{32}$/;
+
+/**
+ * Removes what the run left behind, as a test does that failed or was cut off: processes, mounts, folders and databases.
+ *
+ * @throws if there was any, with its names: each test undoes what it sets up.
+ */
 export default async function tearDown() {
-  for (const folder of [process.env.PLANT_STORE_TEST_RESPONSES, process.env.PLANT_STORE_TEST_TEMPLATE]) {
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  const folder = process.env.TMPDIR;
+  const left = [...endProcesses(folder), ...unmount(folder), ...(await dropDatabases())];
+  left.push(...readdirSync(folder).filter((name) => name.startsWith('plant-store-') && !LOCK.test(name)));
+  rmSync(folder, { recursive: true, force: true });
+  if (left.length > 0) throw new Error(`The tests left behind:\n${left.join('\n')}`);
+}
+
+/** What runs in the folder, or was given a path in it. */
+function endProcesses(folder) {
+  return allProcesses()
+    .map((pid) => ({ pid, command: commandOf(pid), folder: workingFolderOf(pid) }))
+    .filter((found) => found.pid !== process.pid && `${found.folder} ${found.command}`.includes(folder))
+    .map(({ pid, command }) => {
+      process.kill(pid, 'SIGKILL');
+      return `process ${pid}: ${command}`;
+    });
+}
+
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+function workingFolderOf(pid) {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '';
+  }
+}
+
+function unmount(folder) {
+  if (!existsSync('/proc/mounts')) return [];
+  const points = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((point) => point.startsWith(folder));
+  for (const point of points.reverse()) execFileSync('umount', [point]);
+  return points.map((point) => `mount ${point}`);
+}
+
+async function dropDatabases() {
+  if (process.env.TEST_DATABASE_URL === undefined) return [];
+  const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL });
+  await client.connect();
+  try {
+    const pattern = `plant_store_test_${process.env.PLANT_STORE_TEST_RUN}%`;
+    const { rows } = await client.query('SELECT datname FROM pg_database WHERE datname LIKE $1', [pattern]);
+    for (const { datname } of rows) await client.query(`DROP DATABASE ${datname} WITH (FORCE)`);
+    return rows.map(({ datname }) => `database ${datname}`);
+  } finally {
+    await client.end();
   }
 }

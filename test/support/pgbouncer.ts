@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onServer } from './database.js';
 import { freePort, programPath } from './machine.js';
-
-const START_MS = 10_000;
+import { PATIENCE_MS } from './patience.js';
 
 /** PgBouncer in transaction mode: every transaction of a client may get another session of the server. */
 export class PgBouncer {
@@ -43,11 +42,13 @@ export class PgBouncer {
       stdio: ['ignore', 'inherit', 'inherit'],
     });
     const bouncer = new PgBouncer(server, port, folder, child);
-    const begun = Date.now();
+    const begun = performance.now();
     while (!(await bouncer.#answers())) {
       await delay(50);
-      if (child.exitCode !== null || Date.now() - begun > START_MS)
+      if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
+        await bouncer.stop();
         throw new Error('PgBouncer did not start');
+      }
     }
     return bouncer;
   }

@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { onServer } from './database.js';
 import { childrenOf, freePort, postgresUser, processOf, programPath } from './machine.js';
+import { PATIENCE_MS, until } from './patience.js';
 
 const run = promisify(execFile);
-const START_MS = 30_000;
 
 /** A PostgreSQL server of the test's own, with PostgreSQL's default durability: one that it may break. */
 export class PostgresCluster {
@@ -44,7 +44,12 @@ export class PostgresCluster {
     ];
     await run(programPath('initdb') as string, initdb, { ...user, cwd: folder });
     const cluster = new PostgresCluster(folder, await freePort(), settings);
-    await cluster.start();
+    try {
+      await cluster.start();
+    } catch (error) {
+      await cluster.remove();
+      throw error;
+    }
     return cluster;
   }
 
@@ -67,9 +72,9 @@ export class PostgresCluster {
     });
     postmaster.stderr.on('data', (data: Buffer) => (this.#log += data.toString()));
     this.#postmaster = postmaster;
-    const begun = Date.now();
+    const begun = performance.now();
     while (!(await this.#answers())) {
-      if (!this.isRunning || Date.now() - begun > START_MS) {
+      if (!this.isRunning || performance.now() - begun > PATIENCE_MS) {
         throw new Error(`PostgreSQL did not start:\n${this.#log.slice(-2_000)}`);
       }
       await delay(50);
@@ -89,7 +94,7 @@ export class PostgresCluster {
   async kill(): Promise<void> {
     const others = this.#processes();
     await this.#end('SIGKILL');
-    while (others.some(isAlive)) await delay(10);
+    await until('the processes of PostgreSQL have ended', () => !others.some(isAlive));
   }
 
   /** Stops all of its processes where they are (SIGSTOP): connections stay, and nothing answers. */

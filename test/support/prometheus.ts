@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { dump, load, loadAll } from 'js-yaml';
 import { freePort, programPath } from './machine.js';
+import { PATIENCE_MS } from './patience.js';
 
 const FOLDER = 'deploy/prometheus';
-const START_MS = 30_000;
 const POLL_MS = 100;
 /** How Kubernetes' service discovery writes the name of a label or an annotation. */
 const metaName = (name: string) => name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
@@ -77,7 +77,7 @@ export class Prometheus {
     const prometheus = new Prometheus(folder, port, child);
     const begun = performance.now();
     while (!(await prometheus.#isUp())) {
-      if (child.exitCode !== null || performance.now() - begun > START_MS) {
+      if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
         await prometheus.stop();
         throw new Error(`Prometheus did not start: ${complaints}`);
       }

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { PATIENCE_MS } from './patience.js';
 import { TOKEN } from './service.js';
 
 export interface Answer {
@@ -38,7 +39,7 @@ export function post(
 /**
  * Writes the bytes to a new connection and reads one response.
  *
- * @throws where the connection ends without a whole response, or after ten seconds.
+ * @throws if the connection ends without a whole response.
  */
 export async function exchange(port: number, parts: Bytes[]): Promise<Answer> {
   const received = await readUntilDone(port, parts);
@@ -49,7 +50,7 @@ function readUntilDone(port: number, parts: Bytes[]): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const socket = connect(port, '127.0.0.1');
-    socket.setTimeout(10_000, () => socket.destroy(new Error('no response in 10 s')));
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('no response')));
     socket.on('connect', () => {
       for (const part of parts) socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part);
     });

@@ -3,20 +3,28 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, residentMebibytes } from './machine.js';
+import { PATIENCE_MS, until } from './patience.js';
 import { TOKEN } from './service.js';
 
 const MAIN = resolve('dist/src/main.js');
-const READY_MS = 60_000;
-const POLL_MS = 25;
+const POLL_MS = 20;
 
-/** A module that Node loads before the service: on the signal it collects garbage and tells what is left. */
-const MEMORY_SIGNAL = 'SIGUSR2';
-const MEMORY_MODULE = `process.on('${MEMORY_SIGNAL}', () => {
-  gc();
-  const { heapUsed, external } = process.memoryUsage();
-  console.error('memory ' + (heapUsed + external));
-})`;
-const NODE_OPTIONS = ['--expose-gc', '--import', `data:text/javascript,${encodeURIComponent(MEMORY_MODULE)}`];
+/**
+ * A module that Node loads before the service. On one signal it tells how much processor time the process has used, with
+ * all its threads, in microseconds; on the other it collects garbage and tells how many bytes are left.
+ */
+const SIGNALS = { cpu: 'SIGPWR', memory: 'SIGUSR2' } as const;
+const PROBE = `
+  process.on('${SIGNALS.cpu}', () => {
+    const { user, system } = process.cpuUsage();
+    console.error('cpu ' + (user + system));
+  });
+  process.on('${SIGNALS.memory}', () => {
+    gc();
+    const { heapUsed, external } = process.memoryUsage();
+    console.error('memory ' + (heapUsed + external));
+  });`;
+const NODE_OPTIONS = ['--expose-gc', '--import', `data:text/javascript,${encodeURIComponent(PROBE)}`];
 
 export interface Exit {
   code: number | null;
@@ -64,10 +72,15 @@ export class ServiceProcess {
     return new ServiceProcess(child, address);
   }
 
-  /** Starts it and waits until it is ready. */
+  /** Starts it and waits until it is ready; if it does not become so, it is killed. */
   static async start(env: Record<string, string>, port?: number, heapMb?: number): Promise<ServiceProcess> {
     const service = await ServiceProcess.spawn(env, port, heapMb);
-    await service.ready();
+    try {
+      await service.ready();
+    } catch (error) {
+      await service.end('SIGKILL');
+      throw error;
+    }
     return service;
   }
 
@@ -84,13 +97,13 @@ export class ServiceProcess {
     return this.#output;
   }
 
-  /** @throws where it ends first, or is not ready in time. */
-  async ready(withinMs = READY_MS): Promise<void> {
-    const begun = Date.now();
+  /** @throws if it ends first, or is not ready in time. */
+  async ready(withinMs = PATIENCE_MS): Promise<void> {
+    const begun = performance.now();
     while ((await this.probe('ready')) !== 200) {
-      if (!this.isRunning || Date.now() - begun > withinMs) {
-        throw new Error(`not ready after ${Date.now() - begun} ms:\n${this.#output.slice(-4_000)}`);
-      }
+      const elapsedMs = performance.now() - begun;
+      if (!this.isRunning || elapsedMs > withinMs)
+        throw new Error(`not ready after ${Math.round(elapsedMs)} ms:\n${this.#output.slice(-4_000)}`);
       await delay(POLL_MS);
     }
   }
@@ -113,15 +126,22 @@ export class ServiceProcess {
     return this.exit;
   }
 
-  /** What is in use of its memory after a full garbage collection, in MB. */
+  /** What is in use of its memory after a full garbage collection, in MiB. */
   async memory(): Promise<number> {
+    return (await this.#tell('memory')) / 1024 / 1024;
+  }
+
+  /** The processor time that it has used, in milliseconds; what else the machine does is not in it. */
+  async cpuMs(): Promise<number> {
+    return (await this.#tell('cpu')) / 1_000;
+  }
+
+  async #tell(what: keyof typeof SIGNALS): Promise<number> {
     const before = this.#output.length;
-    this.child.kill(MEMORY_SIGNAL);
-    for (;;) {
-      const told = /^memory (\d+)$/m.exec(this.#output.slice(before))?.[1];
-      if (told !== undefined) return Number(told) / 1024 / 1024;
-      await delay(POLL_MS);
-    }
+    const told = () => new RegExp(`^${what} (\\d+)$`, 'm').exec(this.#output.slice(before))?.[1];
+    this.child.kill(SIGNALS[what]);
+    await until(`the service tells its ${what}`, () => told() !== undefined);
+    return Number(told());
   }
 
   /** All of its memory that is in RAM, garbage included, in MB. */

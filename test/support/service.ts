@@ -47,47 +47,52 @@ export async function startService(
   } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
-  const config = loadConfig({
-    ACCESS_TOKENS: TOKEN,
-    LOG_LEVEL: 'trace',
-    PORT: '0',
-    ...database.env,
-    ...options.env,
-  });
-  const lines: string[] = [];
-  const sink = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  });
-  const logger = createLogger(config.operations, sink);
-  const app = await createApp(config, logger, options.root?.(config, logger));
-  const isAsShipped = options.prepare === undefined && options.root === undefined;
-  const handOver = isAsShipped ? recordResponses(app.getHttpServer()) : undefined;
-  options.prepare?.(app);
-  await app.listen(config.http.port, config.http.host);
+  // Newest first; each is undone even if the service does not start.
+  const undo = options.database === undefined ? [() => database.drop()] : [];
+  const stop = async () => {
+    for (const step of undo.splice(0)) await step();
+  };
   try {
-    await app.get(Database).started;
-  } catch (error) {
-    await app.close();
-    throw error;
-  }
-  const { port } = app.getHttpServer().address() as AddressInfo;
-  return {
-    app,
-    port,
-    url: `http://127.0.0.1:${port}`,
-    logs: () => lines.join(''),
-    sql: <Row>(statement: string, parameters?: unknown[]) =>
-      app.get(DataSource).query<Row[]>(statement, parameters),
-    stop: async () => {
+    const config = loadConfig({
+      ACCESS_TOKENS: TOKEN,
+      LOG_LEVEL: 'trace',
+      PORT: '0',
+      ...database.env,
+      ...options.env,
+    });
+    const lines: string[] = [];
+    const sink = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        lines.push(chunk.toString());
+        done();
+      },
+    });
+    const logger = createLogger(config.operations, sink);
+    const app = await createApp(config, logger, options.root?.(config, logger));
+    const isAsShipped = options.prepare === undefined && options.root === undefined;
+    const handOver = isAsShipped ? recordResponses(app.getHttpServer()) : undefined;
+    undo.unshift(async () => {
       app.getHttpServer().closeAllConnections();
       await app.close();
       handOver?.();
-      if (options.database === undefined) await database.drop();
-    },
-  };
+    });
+    options.prepare?.(app);
+    await app.listen(config.http.port, config.http.host);
+    await app.get(Database).started;
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    return {
+      app,
+      port,
+      url: `http://127.0.0.1:${port}`,
+      logs: () => lines.join(''),
+      sql: <Row>(statement: string, parameters?: unknown[]) =>
+        app.get(DataSource).query<Row[]>(statement, parameters),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 /** An id that no other test uses. */

@@ -1,5 +1,5 @@
 /**
- * What a test sets up is undone after it, the last first, and all of it even where a step fails.
+ * What a test sets up is undone after it, the last first, and all of it even if a step fails.
  *
  * @returns a function that takes such a step.
  */
@@ -16,7 +16,7 @@ export function undoAfterEach(): (step: () => unknown) => void {
       }
     }
     if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join('; '));
-  }, 60_000);
+  });
 
   return (step) => {
     steps.push(step);
