@@ -140,6 +140,23 @@ const CHUNKS: Case[] = [
       CHUNK_SIZE,
     ],
   ),
+  ...['64;', '64;;a', '64;a=', '64;=b', '64; a', '64;a b', '64;a="b', '64;a="\x01"', '64;a="b"c', '64\t'].map(
+    (size): Case => [
+      `the chunk extension "${size}"`,
+      () => withChunks(`${size}\r\n${body()}\r\n0\r\n\r\n`),
+      CHUNK_SIZE,
+    ],
+  ),
+  [
+    'an empty extension of the last chunk',
+    () => withChunks(`${HEX_LENGTH}\r\n${body()}\r\n0;\r\n\r\n`),
+    CHUNK_SIZE,
+  ],
+  [
+    'Transfer-Encoding as a trailer',
+    () => withChunks(`${HEX_LENGTH}\r\n${body()}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n`),
+    LENGTH_RULE,
+  ],
   ['no chunk size', () => withChunks(`\r\n${body()}\r\n0\r\n\r\n`), CHUNK_SIZE],
   ['a chunk larger than its size', () => withChunks(`5\r\n${body()}\r\n0\r\n\r\n`), CHUNK_END],
   [
@@ -265,6 +282,17 @@ const REQUEST_LINES: Case[] = [
     'http://u@a/plants',
     'http://a:123456/plants',
   ].map((target): Case => [`the target "${target}"`, () => withStart(`POST ${target} HTTP/1.1`), TARGET]),
+  ...[
+    'POST  /plants HTTP/1.1',
+    'POST /plants  HTTP/1.1',
+    'POST /plants HTTP/1.1 ',
+    'POST /plants\tHTTP/1.1',
+    'POST /plants HTTP/1.1\t',
+    'POST /plants HTTP/1.1\r',
+  ].map((line): Case => [`the line ${JSON.stringify(line)}`, () => withStart(line), START]),
+  ...[' POST /plants HTTP/1.1', '\nPOST /plants HTTP/1.1', '\rPOST /plants HTTP/1.1', 'GET\0 / HTTP/1.1'].map(
+    (line): Case => [`the line ${JSON.stringify(line)}`, () => withStart(line), METHOD],
+  ),
   ['a space in the target', () => withStart('POST /pla nts HTTP/1.1'), START],
   ...['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/9.9'].map((version): Case => [
     version,
@@ -374,22 +402,46 @@ describe('What is not for this server', () => {
     },
   );
 
-  test.each(['tea', '200-ok', '100', '', 'tea, biscuits', '100-continues'])(
-    'is refused: Expect: %s',
-    (expectation) =>
-      expectRefused(
-        withHeader(`Expect: ${expectation}`),
-        400,
-        417,
-        'The only expectation that can be met is 100-continue.',
-      ),
+  test.each([
+    ...['tea', '200-ok', '100', '', 'tea, biscuits', '100-continues', 'x-100-continue', '100-continue;a=b'],
+    ...['tea, 100-continue', '100-continue, 100-continue', '"100-continue"', '100 continue'],
+  ])('is refused: Expect: %s', (expectation) =>
+    expectRefused(
+      withHeader(`Expect: ${expectation}`),
+      400,
+      417,
+      'The only expectation that can be met is 100-continue.',
+    ),
   );
 
-  test.each(['websocket', 'h2c', 'TLS/1.0'])('is left aside: Upgrade: %s', async (protocol) => {
+  test.each([
+    ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\n'],
+    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'],
+    ['two protocols', 'UPGRADE: TLS/1.0\r\nupgrade: h2c\r\nconnection: upgrade\r\n'],
+  ])('is left aside: Upgrade: %s', async (_, lines) => {
+    const ids = [unusedId(), unusedId(), unusedId()];
+    const chunked = withLines(
+      `${lines}Transfer-Encoding: chunked\r\n`,
+      `${HEX_LENGTH}\r\n${body(ids[1])}\r\n0\r\n\r\n`,
+    );
+    const requests = [
+      create(ids[0], lines),
+      chunked,
+      `GET /health/live HTTP/1.1\r\n${HOST}${lines}\r\n`,
+      create(ids[2]),
+    ];
+    // The last is malformed: its fault is told too.
+    const answers = await converse(service.port, [[...requests, withHeader('X Y: z')].join('')]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 400]);
+    for (const id of ids) expect(await rowOf(service, id)).toBeDefined();
+  });
+
+  test('is left aside with a body that comes in pieces', async () => {
     const id = unusedId();
-    const lines = `Connection: Upgrade, close\r\nUpgrade: ${protocol}\r\n`;
-    const [answer, ...more] = await converse(service.port, [create(id, lines)]);
-    expect([answer?.status, more]).toEqual([200, []]);
+    const request = create(id, 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n');
+    const middle = request.length - LENGTH / 2;
+    const answers = await converse(service.port, [request.slice(0, middle), request.slice(middle)]);
+    expect(answers.map(({ status }) => status)).toEqual([200]);
     expect(await rowOf(service, id)).toBeDefined();
   });
 });
@@ -416,6 +468,22 @@ describe('What HTTP/1.1 leaves to the reader', () => {
       'tabs around a value',
       (id: bigint) =>
         create(id, 'Connection: close\r\n').replace('Type: ', 'Type:\t \t').replace('json', 'json \t'),
+    ],
+    [
+      'tabs around a length',
+      (id: bigint) => create(id, 'Connection: close\r\n').replace(/Length: (\d+)/, 'Length: \t $1 \t'),
+    ],
+    [
+      'a tab alone before a length and behind it',
+      (id: bigint) => create(id, 'Connection: close\r\n').replace(/Length: (\d+)/, 'Length:\t$1\t'),
+    ],
+    [
+      'tabs around a transfer coding',
+      (id: bigint) =>
+        withLines(
+          'Connection: close\r\nTransfer-Encoding:\tChunked \t\r\n',
+          `${HEX_LENGTH}\r\n${body(id)}\r\n0\r\n\r\n`,
+        ),
     ],
     ['an empty Host', (id: bigint) => create(id, 'Connection: close\r\n').replace(HOST, 'Host:\r\n')],
     [

@@ -151,8 +151,9 @@ export class Connection {
       this.#taken = taken;
       this.#takenAt = now;
     } else if (now - this.#takenAt >= this.limits.stalledResponse) {
-      // Closed in the ordinary way, the kernel would keep what it holds for the client for minutes.
-      this.socket.resetAndDestroy();
+      // Closed without a reset, the kernel would keep what it holds for the client for minutes. The first call alone would wait
+      // until everything is written.
+      this.socket.resetAndDestroy().destroy();
     }
   }
 

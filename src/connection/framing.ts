@@ -19,6 +19,8 @@ const FIELD_LINES = new RegExp(`^(?:${FIELD_LINE})*$`);
 const TARGET = /^(?:\/[\x21\x22\x24-\x7e]*|\*|https?:\/\/[\x21\x22\x24-\x7e]+)$/i;
 /** The fields that say where a request ends, or that another protocol follows it. */
 const FRAMING_FIELD = /^(content-length|transfer-encoding|upgrade):/gim;
+/** RFC 9110 section 6.5.1: never among trailers. */
+const FRAMING_TRAILER = /^(?:content-length|transfer-encoding):/i;
 const LENGTH_VALUE = /[\t ]*0*(\d{1,19})[\t ]*\r\n/y;
 const CHUNKED_VALUE = /[\t ]*chunked[\t ]*\r\n/iy;
 /** RFC 9112 section 7.1.1, without the white space that it calls bad. */
@@ -239,9 +241,8 @@ export class Framing {
     } else if (line === LINE_END) {
       this.#phase = 'head';
     } else {
-      FRAMING_FIELD.lastIndex = 0;
       if (!FIELD_LINES.test(line)) throw BAD_FIELD;
-      if (FRAMING_FIELD.test(line)) throw BAD_LENGTH;
+      if (FRAMING_TRAILER.test(line)) throw BAD_LENGTH;
     }
   }
 }

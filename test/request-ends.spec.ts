@@ -1,0 +1,317 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Connections } from '../src/connection/connections.js';
+import { converse } from './support/connection.js';
+import { expectError, parseAnswer, post, type Answer } from './support/requests.js';
+import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
+
+const HOST = 'Host: localhost\r\n';
+const LINE = `POST /plants HTTP/1.1\r\n${HOST}`;
+const GOOD = `${LINE}Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+const LIMIT = 64 * 1024;
+
+let service: TestService;
+const undo = undoAfterEach();
+beforeAll(async () => {
+  service = await startService({ env: { BODY_LIMIT: '64kb', BODY_BUDGET: '128kb', METRICS: 'on' } });
+});
+afterAll(() => service.stop());
+
+const plant = (id: bigint, name = 'a') => `{"id":${id},"name":"${name}"}`;
+const create = (id: bigint, name = 'a', lines = '') =>
+  `${GOOD}${lines}Content-Length: ${plant(id, name).length}\r\n\r\n${plant(id, name)}`;
+const last = () => create(unusedId(), 'a', 'Connection: close\r\n');
+
+/** A client that writes as it likes, and reads an answer at a time. */
+class Client {
+  readonly socket: Socket;
+  #received = '';
+  #ended = false;
+
+  constructor() {
+    this.socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+    this.socket.on('data', (data) => (this.#received += data.toString('latin1')));
+    this.socket.on('end', () => (this.#ended = true));
+    undo(() => this.socket.destroy());
+  }
+
+  write(bytes: string): this {
+    this.socket.write(bytes, 'latin1');
+    return this;
+  }
+
+  /** Waits for leave to send the body. */
+  async continued(): Promise<void> {
+    const leave = 'HTTP/1.1 100 Continue\r\n\r\n';
+    while (this.#received.length < leave.length) await once(this.socket, 'data');
+    expect(this.#received).toBe(leave);
+    this.#received = '';
+  }
+
+  /** Waits for the next answer. @throws if the connection ends or is reset before it. */
+  async answer(): Promise<Answer> {
+    for (;;) {
+      const headEnd = this.#received.indexOf('\r\n\r\n') + 4;
+      const length = /^content-length: (\d+)$/im.exec(this.#received.slice(0, headEnd))?.[1];
+      const end = headEnd + Number(length);
+      if (headEnd > 3 && this.#received.length >= end) {
+        const answer = parseAnswer(Buffer.from(this.#received.slice(0, end), 'latin1'));
+        this.#received = this.#received.slice(end);
+        return answer;
+      }
+      if (this.#ended) throw new Error(`ended after ${this.#received}`);
+      await Promise.race([once(this.socket, 'data'), once(this.socket, 'end')]);
+    }
+  }
+
+  async end(): Promise<void> {
+    if (!this.#ended) await once(this.socket, 'end');
+  }
+}
+
+describe('Requests of one connection', () => {
+  test('are taken one after the other: of two creates of one id the first wins', async () => {
+    for (let time = 0; time < 50; time++) {
+      const id = unusedId();
+      const answers = await converse(service.port, [create(id, 'first') + create(id, 'second') + last()]);
+      expect(answers.map(({ json }) => json)).toMatchObject([
+        { name: 'first' },
+        { error: 409 },
+        { name: 'a' },
+      ]);
+      expect(await rowOf(service, id)).toMatchObject({ name: 'first' });
+    }
+  });
+
+  test('may be sent ahead, as many as the client likes, and each is answered', async () => {
+    const ids = Array.from({ length: 300 }, () => unusedId());
+    const answers = await converse(service.port, [...ids.map((id) => create(id)), last()]);
+    expect(answers.map(({ status }) => status)).toEqual(Array(301).fill(200));
+  });
+
+  test.each([1, 2, 3, 7, 100, 1_000])('may be cut anywhere, such as at every %i bytes', async (size) => {
+    const body = plant(unusedId());
+    const chunked =
+      `${GOOD}Transfer-Encoding:\tchunked\r\n\r\n1;a="b"\r\n{\r\n` +
+      `${(body.length - 1).toString(16)}\r\n${body.slice(1)}\r\n0\r\nA: b\r\n\r\n`;
+    const upgrade = `GET /health/live HTTP/1.1\r\n${HOST}Connection: upgrade\r\nUpgrade: h2c\r\n\r\n`;
+    const requests = [
+      create(unusedId()),
+      chunked,
+      upgrade,
+      `\r\n${create(unusedId())}`,
+      chunked,
+      last(),
+    ].join('');
+    const socket = new Client();
+    socket.socket.setNoDelay(true);
+    for (let at = 0; at < requests.length; at += size) {
+      socket.write(requests.slice(at, at + size));
+      await delay(0);
+    }
+    for (let n = 0; n < 6; n++) expect((await socket.answer()).status).toBe(200);
+    await socket.end();
+  });
+});
+
+describe('Trailers', () => {
+  test.each([
+    'Connection: close',
+    'Proxy-Connection: close',
+    'Connection: upgrade\r\nUpgrade: h2c',
+    'Expect: tea',
+  ])('say nothing about the connection: %s', async (trailer) => {
+    const id = unusedId();
+    const chunk = `${plant(id).length.toString(16)}\r\n${plant(id)}\r\n`;
+    const client = new Client().write(
+      `${GOOD}Transfer-Encoding: chunked\r\n\r\n${chunk}0\r\n${trailer}\r\n\r\n`,
+    );
+    const answer = await client.answer();
+    expect([answer.status, answer.headers.connection]).toEqual([200, 'keep-alive']);
+    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
+    expect((await client.write(create(unusedId()) + create(unusedId())).answer()).status).toBe(200);
+    expect((await client.answer()).status).toBe(200);
+  });
+
+  test('without a token do not cut the connection either', async () => {
+    const client = new Client().write(
+      `${LINE}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nConnection: close\r\n\r\n`,
+    );
+    const answer = await client.answer();
+    expect([answer.status, answer.headers.connection]).toEqual([401, 'keep-alive']);
+    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
+  });
+});
+
+describe('An answer before the body has come', () => {
+  const refused: [what: string, error: number, lines: string][] = [
+    ['no token', 401, LINE],
+    ['another media type', 415, `${LINE}Authorization: Bearer ${TOKEN}\r\nContent-Type: text/plain\r\n`],
+    ['another method', 405, `PUT /plants HTTP/1.1\r\n${HOST}`],
+    ['another path', 404, `POST /other HTTP/1.1\r\n${HOST}`],
+  ];
+
+  test.each(refused)('keeps the connection for a small rest: %s', async (_, error, lines) => {
+    const client = new Client().write(`${lines}Content-Length: 9000\r\n\r\n `);
+    const answer = await client.answer();
+    expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'keep-alive']);
+    client.write(' '.repeat(4_000));
+    await delay(50);
+    client.write(' '.repeat(4_999) + create(unusedId()));
+    expect((await client.answer()).status).toBe(200);
+  });
+
+  test.each([
+    ...refused.map(
+      ([what, error, lines]) => [what, error, `${lines}Content-Length: 60000\r\n\r\n `] as const,
+    ),
+    ...refused.map(
+      ([what, error, lines]) =>
+        [`${what}, in chunks`, error, `${lines}Transfer-Encoding: chunked\r\n\r\n`] as const,
+    ),
+    ['too large', 413, `${GOOD}Content-Length: ${LIMIT + 1}\r\n\r\n`] as const,
+    [
+      'too large, in chunks',
+      413,
+      `${GOOD}Transfer-Encoding: chunked\r\n\r\nfffff\r\n${' '.repeat(LIMIT + 1)}`,
+    ] as const,
+  ])('says that it is the last, and is not cut while the client goes on: %s', async (_, error, bytes) => {
+    const failures: unknown[] = [];
+    const client = new Client().write(bytes);
+    client.socket.on('error', (failure) => failures.push(failure));
+    const answer = await client.answer();
+    expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'close']);
+    await client.end();
+    // Longer than a silent client is waited for.
+    for (let time = 0; time < 10; time++) {
+      client.write(' '.repeat(100));
+      await delay(250);
+    }
+    expect(failures).toEqual([]);
+    const closed = once(client.socket, 'close');
+    client.socket.on('error', () => undefined).end();
+    await closed;
+  });
+});
+
+describe('Bodies that arrive', () => {
+  const NO_ROOM = {
+    error: 503,
+    message: 'The service is receiving as much as it can; the same request may be sent again.',
+  };
+
+  test('share a budget; beyond it one is refused before it is read, and small ones go on', async () => {
+    const size = 40_000;
+    const head = `${GOOD}Content-Length: ${size}\r\n`;
+    const held = Array.from({ length: 3 }, () => new Client().write(`${head}Expect: 100-continue\r\n\r\n`));
+    for (const client of held) await client.continued();
+    const refused = await new Client().write(`${head}\r\n`).answer();
+    expect([
+      refused.status,
+      refused.json,
+      refused.headers['retry-after'],
+      refused.headers.connection,
+    ]).toEqual([503, NO_ROOM, '1', 'close']);
+    const inChunks = new Client().write(`${GOOD}Transfer-Encoding: chunked\r\n\r\nffff\r\n`);
+    inChunks.write(' '.repeat(50_000));
+    expect((await inChunks.answer()).json).toEqual(NO_ROOM);
+    const small = new Client().write(`${GOOD}Content-Length: 1000\r\n\r\n`);
+    await delay(20);
+    expect((await small.write(plant(unusedId()).padEnd(1_000)).answer()).status).toBe(200);
+    expect((await post(service.port, plant(unusedId()))).status).toBe(200);
+
+    // What ends, in whatever way, makes room.
+    held[0]?.socket.destroy();
+    held[1]?.write('{'.padEnd(size));
+    held[2]?.write(plant(unusedId()).padEnd(size));
+    expect((await held[1]?.answer())?.status).toBe(400);
+    expect((await held[2]?.answer())?.status).toBe(200);
+    for (let time = 0; time < 20; time++) {
+      const client = new Client().write(`${head}Connection: close\r\n\r\n`);
+      await delay(5);
+      expect((await client.write(plant(unusedId()).padEnd(size)).answer()).status).toBe(200);
+    }
+  });
+});
+
+describe('A connection', () => {
+  test('that was opened ahead of use is served when it is used', async () => {
+    const { limits } = service.app.get(Connections);
+    const before = { ...limits };
+    undo(() => Object.assign(limits, before));
+    Object.assign(limits, { head: 300, request: 300 });
+    const client = new Client();
+    await delay(1_500);
+    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
+    await delay(1_500);
+    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
+  });
+
+  test('beyond MAX_CONNECTIONS is closed, which is counted and told once, and the others are served', async () => {
+    const few = await startService({ env: { MAX_CONNECTIONS: '3', METRICS: 'on' } });
+    undo(() => few.stop());
+    const open = () => connect(few.port, '127.0.0.1').on('error', () => undefined);
+    const kept = [open(), open(), open()];
+    undo(() => kept.forEach((socket) => socket.destroy()));
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    for (let time = 0; time < 5; time++) await once(open().resume(), 'close');
+    kept[0]?.write(`GET /metrics HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
+    let metrics = '';
+    kept[0]?.on('data', (data) => (metrics += data.toString()));
+    await once(kept[0] as Socket, 'end');
+    expect(metrics).toMatch(/^http_connections 3$/m);
+    expect(metrics).toMatch(/^http_connections_dropped_total 5$/m);
+    expect(few.logs().match(/MAX_CONNECTIONS/g)).toHaveLength(1);
+    kept.forEach((socket) => socket.destroy());
+    while (few.app.get(Connections).count > 0) await delay(20);
+    expect((await post(few.port, plant(unusedId()))).status).toBe(200);
+  });
+});
+
+describe('Bytes that never were a request', () => {
+  test.each([
+    ['a TLS client', Buffer.from('16030100f1010000ed0303', 'hex').toString('latin1')],
+    ['a greeting', 'EHLO localhost\r\n'],
+    ['LF alone', 'GET / HTTP/1.1\nHost: a\n'],
+    ['a malformed header of many', `${LINE}X Y: z\r\nA: b`],
+  ])('are refused without waiting for more, with a date: %s', async (_, bytes) => {
+    const before = service.logs().split('"msg":"request"').length;
+    const answer = await new Client().write(bytes).answer();
+    expectError(answer, 400);
+    expect(answer.headers).toMatchObject({ connection: 'close' });
+    expect(new Date(answer.headers.date as string).getTime()).toBeGreaterThan(0);
+    expect(service.logs().split('"msg":"request"')).toHaveLength(before + 1);
+  });
+});
+
+test('A response that the client does not take ends its connection, one that is taken slowly does not', async () => {
+  const connections = service.app.get(Connections);
+  const before = { ...connections.limits };
+  undo(() => Object.assign(connections.limits, before));
+  Object.assign(connections.limits, { stalledResponse: 2_000 });
+  // More than the kernel takes on its way.
+  const requests = `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\n${HOST}\r\n`.repeat(20);
+  const deaf = connect(service.port, '127.0.0.1', () => deaf.write(requests)).pause();
+  undo(() => deaf.destroy());
+  const slow = connect(service.port, '127.0.0.1', () => slow.write(requests)).pause();
+  undo(() => slow.destroy());
+  while (connections.count < 2) await delay(20);
+  let taken = 0;
+  slow.on('data', (data) => (taken += data.length));
+  while (connections.count > 1) {
+    slow.resume();
+    await delay(1);
+    slow.pause();
+    await delay(100);
+  }
+  const lost = once(
+    deaf.on('error', () => undefined),
+    'close',
+  );
+  deaf.resume();
+  await lost;
+  slow.resume();
+  while (taken < 20 * 1_000_000) await once(slow, 'data');
+});
