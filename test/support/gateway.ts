@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { PATIENCE_MS } from './patience.js';
 
 const POLL_MS = 25;
 
-/** The gateways that `deploy/gateway/` has a configuration for. */
-export const GATEWAYS = ['nginx', 'haproxy'] as const;
+/** The gateways that `deploy/gateway/` has a configuration for, by their programs. */
+export const GATEWAYS = ['nginx', 'haproxy', 'apache2', 'caddy'] as const;
 export type GatewayName = (typeof GATEWAYS)[number];
 
 export interface Gateway {
@@ -19,26 +19,57 @@ export interface Gateway {
   stop: () => Promise<void>;
 }
 
-const nginxArguments = (file: string, folder: string) => [
-  ...['-p', folder, '-c', file],
-  ...['-g', `daemon off; pid ${join(folder, 'nginx.pid')};`],
-];
-const haproxyArguments = (file: string) => ['-db', '-q', '-f', file];
+interface Example {
+  file: string;
+  /** @param file the configuration with this test's ports and folders. */
+  arguments: (file: string, folder: string) => string[];
+  /** What else is another in this test. */
+  substitutions?: (folder: string) => [from: string, to: string][];
+}
+
+const EXAMPLES: Record<GatewayName, Example> = {
+  nginx: {
+    file: 'nginx.conf',
+    arguments: (file, folder) => [
+      ...['-p', folder, '-c', file],
+      ...['-g', `daemon off; pid ${join(folder, 'nginx.pid')};`],
+    ],
+    substitutions: (folder) => {
+      const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+      const paths = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`);
+      return [['http {', `http { ${paths.join(' ')}`]];
+    },
+  },
+  haproxy: { file: 'haproxy.cfg', arguments: (file) => ['-db', '-q', '-f', file] },
+  apache2: {
+    file: 'apache.conf',
+    arguments: (file, folder) => [
+      ...['-D', 'FOREGROUND', '-f', file],
+      ...['-c', `PidFile ${join(folder, 'apache.pid')}`, '-c', `DefaultRuntimeDir ${folder}`],
+    ],
+    substitutions: (folder) => [
+      ['/etc/apache2/plant-store', join(folder, 'apache-errors')],
+      ['/var/log/apache2', folder],
+    ],
+  },
+  caddy: { file: 'Caddyfile', arguments: (file) => ['run', '--adapter', 'caddyfile', '--config', file] },
+};
 
 /** Runs the gateway with its configuration from `deploy/gateway/`, in which only ports and folders are others. */
 export async function startGateway(name: GatewayName, replicas: readonly [number, number]): Promise<Gateway> {
   const folder = await mkdtemp(join(tmpdir(), `plant-store-${name}-`));
-  // nginx's workers are another user.
+  // The workers of nginx and Apache are another user.
   await chmod(folder, 0o755);
+  await cp('deploy/gateway', folder, { recursive: true });
   const port = await freePort();
   const file = join(folder, name);
   await writeFile(file, await configuration(name, port, replicas, folder));
 
-  const child = spawn(
-    programPath(name) as string,
-    name === 'nginx' ? nginxArguments(file, folder) : haproxyArguments(file),
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  const child = spawn(programPath(name) as string, EXAMPLES[name].arguments(file, folder), {
+    // Caddy keeps files of its own in the home folder.
+    env: { PATH: process.env.PATH, HOME: folder },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const ended = once(child, 'close');
   let complaints = '';
   child.stderr.on('data', (data: Buffer) => (complaints += data.toString()));
@@ -64,15 +95,13 @@ async function configuration(
   replicas: readonly [number, number],
   folder: string,
 ): Promise<string> {
-  const text = await readFile(`deploy/gateway/${name === 'nginx' ? 'nginx.conf' : 'haproxy.cfg'}`, 'utf8');
-  const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (kind) => `${kind}_temp_path ${join(folder, kind)};`,
-  );
+  const { file, substitutions: others } = EXAMPLES[name];
+  const text = await readFile(join('deploy/gateway', file), 'utf8');
   const substitutions: [string, string][] = [
     ['8080', String(port)],
-    ['3001', String(replicas[0])],
-    ['3002', String(replicas[1])],
-    ...(name === 'nginx' ? [['http {', `http { ${folders.join(' ')}`] as [string, string]] : []),
+    [':3001', `:${replicas[0]}`],
+    [':3002', `:${replicas[1]}`],
+    ...(others?.(folder) ?? []),
   ];
   return substitutions.reduce((changed, [from, to]) => {
     if (changed.split(from).length !== 2) throw new Error(`${name}: "${from}" is not there once`);
