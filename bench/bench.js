@@ -6,7 +6,7 @@ import { measureGrowth } from './growth.js';
 import { measureMemory } from './memory.js';
 import { programPath } from '../test/support/machine.js';
 import { BenchError, runToEnd, undoAll } from './processes.js';
-import { machine, printTargets, writeJson } from './report.js';
+import { machine, printTargets, writeJson, writeTargets } from './report.js';
 import { build } from './servers.js';
 import { measureStart } from './start.js';
 
@@ -37,14 +37,18 @@ await runToEnd(async () => {
   console.log('Building the service and what it is compared with');
   await build();
   const allTargets = [];
+  let where;
   for (const name of named.length > 0 ? named : TARGETED) {
     const { database, plan, results, targets = [], bars } = await PARTS[name]({ isQuick });
     // Each part begins on a machine that does nothing else.
     await undoAll();
-    const file = isQuick ? `${name}-quick` : name;
-    writeJson(file, { machine: machine(database), plan, results, targets });
+    const file = `${name === 'comparison' ? 'latest' : name}${isQuick ? '-quick' : ''}`;
+    where = machine(database);
+    writeJson(file, { machine: where, plan, results, targets });
     if (bars !== undefined) writeChart(file, bars);
     allTargets.push(...targets);
   }
-  if (allTargets.length > 0) printTargets(allTargets);
+  if (allTargets.length === 0) return;
+  printTargets(allTargets);
+  if (named.length === 0) writeTargets(isQuick ? 'targets-quick' : 'targets', allTargets, where);
 });

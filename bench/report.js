@@ -66,6 +66,25 @@ export function printTargets(targets) {
   );
 }
 
+/** The targets as a page, with every round. */
+export function writeTargets(name, targets, { processor, cores, node, postgresql, disk, date }) {
+  const lines = targets.map(({ what, sense, bound, value, isMet, rounds }) => {
+    const all = rounds.length > 1 && rounds.length <= 5 ? rounds.map(format).join(' · ') : '';
+    return `| ${what} | ${sense} ${bound} | ${format(value)} | ${isMet ? 'met' : 'missed'} | ${all} |`;
+  });
+  write(
+    `${name}.md`,
+    `# Targets
+
+${date}, ${processor} (${cores} cores), Node.js ${node}, PostgreSQL ${postgresql}; a page written to ${disk.folder} is durable after ${disk.durableWriteMicroseconds} µs.
+
+| Target | Wanted | Median | | Rounds |
+| --- | --- | --- | --- | --- |
+${lines.join('\n')}
+`,
+  );
+}
+
 /** What the figures were measured on. */
 export function machine(database) {
   return {

@@ -1,5 +1,5 @@
 // Fastify with every duty that the service has for a create: the exact id and text, names that appear twice, request id,
-// metrics, security headers, and a token that is remembered by its digest. The parser, the metrics and the group commit
+// the stored id, metrics, security headers, and a token that is remembered by its digest. The parser, the metrics and the group commit
 // are the service's own, so what the service costs more than this is what its framework costs.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
@@ -88,6 +88,7 @@ app.post('/plants', { schema: { response } }, async (request, reply) => {
   const result = await commits.create({ id, name, tag: tag ?? null });
   if (result === 'conflict') return reply.code(400).send({ error: 409, message: 'id is taken.' });
   plantsMetrics.countCreate(result);
+  reply.header('Plant-Id', id.toString());
   return { name, tag };
 });
 
