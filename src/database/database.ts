@@ -63,6 +63,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.#stopping = true;
+    // If another part of the application failed first, there was no start.
+    this.#resolveStarted(Promise.resolve(false));
     await this.started.catch(() => undefined);
     this.#usable = false;
     clearTimeout(this.#shardsTimer);
