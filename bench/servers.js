@@ -12,6 +12,7 @@ import { atEnd, BenchError, run, start } from './processes.js';
 
 export const TOKEN = 'bench-token-0123456789';
 const START_MS = 30_000;
+const BASELINE_VARIABLES = { ACCESS_TOKEN: TOKEN, PYTHONDONTWRITEBYTECODE: '1' };
 
 const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
@@ -96,7 +97,7 @@ export async function startService(database, { env = {}, log, nodeOptions = [] }
 /** @returns undefined, with a word about what to install, where the baseline cannot be run. */
 export async function startBaseline(name, database) {
   const missing = BASELINES[name].missing?.();
-  if (missing === undefined) return startServer(name, BASELINES[name], database, { ACCESS_TOKEN: TOKEN });
+  if (missing === undefined) return startServer(name, BASELINES[name], database, BASELINE_VARIABLES);
   console.log(`${name}: skipped. It needs: apt-get install ${missing}`);
   return undefined;
 }
