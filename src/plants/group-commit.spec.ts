@@ -377,12 +377,12 @@ describe('lanes', () => {
     ['creates', { waitingCreates: 4, statements: 1 }],
     ['characters', { waitingCharacters: 40, statements: 1 }],
   ])('the waiting line is bounded in %s over all lanes together', async (_, limits) => {
-    const driven = withLanes([0, 0, 0], limits);
+    const driven = withLanes([0, 1, 2], limits);
     const name = 'ten digits';
-    const taken = [10, 11, 12, 20, 21].map((id) => driven.create(id, name));
-    await expect(driven.create(22, name)).rejects.toThrow(StoreUnavailable);
+    const taken = [10, 11, 12, 21, 22].map((id) => driven.create(id, name));
+    await expect(driven.create(20, name)).rejects.toThrow(StoreUnavailable);
     await driven.answer(10n);
-    taken.push(driven.create(22, name));
+    taken.push(driven.create(20, name));
     await answerAll(driven);
     expect(await Promise.all(taken)).toEqual(Array(6).fill('created'));
   });
@@ -437,11 +437,15 @@ describe('lanes', () => {
     await answerAll(driven);
     expect(driven.sent).toEqual([[10n], [11n, 21n], [20n]]);
     expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
+  });
+
+  test('creates of all lanes come into one in the order in which they came', async () => {
+    const driven = withLanes([0, 0], { statements: 1, batchRows: 1 });
+    const results = [10, 21, 20, 31].map((id) => driven.create(id));
     driven.commits.useLanes({ nodes: [0], laneOf: () => 0 });
-    const later = [30, 31, 40].map((id) => driven.commits.create(plant(id)));
     await answerAll(driven);
-    expect(driven.sent.slice(3)).toEqual([[30n], [31n, 40n]]);
-    expect(await Promise.all(later)).toEqual(Array(3).fill('created'));
+    expect(driven.sent).toEqual([[10n], [21n], [20n], [31n]]);
+    expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
   });
 });
 
