@@ -204,7 +204,7 @@ describe.each(GATEWAYS)('%s', (name) => {
         open = await connectionsTo(ports);
       } while (open > KEPT[name] && Date.now() - begun < IDLE_MS);
       expect(open).toBeLessThanOrEqual(KEPT[name]);
-    }, 60_000);
+    }, 180_000);
 
     // Last, since it ends the replicas.
     test.each(['SIGKILL', 'SIGTERM'] as const)(
@@ -235,7 +235,7 @@ describe.each(GATEWAYS)('%s', (name) => {
           `${name}, ${signal}: ${load.acknowledged.size} plants, none lost, ${unavailable} sent again\n`,
         );
       },
-      60_000,
+      180_000,
     );
 
     test('answers 503 with the Error body when no replica is left', async () => {
