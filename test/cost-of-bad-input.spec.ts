@@ -1,81 +1,95 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { until } from './support/patience.js';
 import { expectError, post, type Bytes } from './support/requests.js';
 import { ServiceProcess } from './support/service-process.js';
 import { unusedId } from './support/service.js';
 
-/** What one bad request may cost: in time, for itself and for any other; in memory, all of them together. */
-const LIMIT_MS = 200;
-const LIMIT_MB = 32;
-/** The machine has other things to do: an answer is in time where it is so once in this many tries. */
-const TRIES = 5;
 const MB = 1024 * 1024;
+/** As long as a body may be, but for what stands around the costly part. */
+const WHOLE = MB - 100;
+
+/**
+ * What one bad request may cost, in milliseconds of processor time: what else the machine does is not in it. Most take
+ * less than a tenth. While one is read, nobody else is answered.
+ */
+const LIMIT_MS = 200;
+/** Twice the bytes may take about twice the time: not four times, as if each part looked at all the others. */
+const MAX_GROWTH = 3;
+/** What is measured has noise, such as a garbage collection that others brought about: the best of these counts. */
+const TRIES = 5;
+/** In use, and in RAM with the garbage, whose size is a matter of chance. */
+const LIMIT_MB = { used: 32, resident: 64 };
+
+interface BadRequest {
+  body: Bytes;
+  headers?: Record<string, string | undefined>;
+  error: number;
+}
 
 const member = (value: string) => `{"id":1,"name":"a","x":${value}}`;
-const nested = (open: string, close: string) => {
-  const levels = Math.floor((MB - 100) / (open.length + close.length));
+const many = (bytes: number, length: number, part: (index: number) => string) =>
+  Array.from({ length: Math.floor(bytes / length) }, (_, index) => part(index)).join(',');
+const nested = (bytes: number, open: string, close: string) => {
+  const levels = Math.floor(bytes / (open.length + close.length));
   return open.repeat(levels) + '1' + close.repeat(levels);
 };
-const many = (part: (index: number) => string, length: number) =>
-  Array.from({ length: Math.floor((MB - 100) / length) }, (_, index) => part(index)).join(',');
-const bomb = Buffer.alloc(64 * MB, ' ');
+const GZIP = { 'Content-Encoding': 'gzip' };
 
-/** Each as large as a body may be, or larger once it is decoded. */
-const COSTLY: Record<string, { body: Bytes; headers?: Record<string, string | undefined>; error: number }> = {
-  'an id of a million digits': { body: `{"id":${'9'.repeat(1_000_000)},"name":"a"}`, error: 422 },
-  'an id with a million zeros': {
-    body: `{"id":0.${'0'.repeat(1_000_000)}1e1000001,"name":"a","tag":1}`,
+/** Each for a number of bytes; those that are compressed are of that size before or after. */
+const COSTLY: Record<string, (bytes: number) => BadRequest> = {
+  'an id of many digits': (bytes) => ({ body: `{"id":${'9'.repeat(bytes)},"name":"a"}`, error: 422 }),
+  'an id with many zeros': (bytes) => ({
+    body: `{"id":0.${'0'.repeat(bytes)}1e1000001,"name":"a","tag":1}`,
     error: 422,
-  },
-  'an id with a million digits of exponent': {
-    body: `{"id":1e${'9'.repeat(1_000_000)},"name":"a"}`,
+  }),
+  'an id with many digits of exponent': (bytes) => ({
+    body: `{"id":1e${'9'.repeat(bytes)},"name":"a"}`,
     error: 422,
-  },
-  'an id of 1e1000000000': { body: '{"id":1e1000000000,"name":"a"}', error: 422 },
-  'a long number that comes again and again': {
-    body: member(`1.${'0'.repeat(MB / 2)},${many(() => '"x":1', 12)},"x":2`),
+  }),
+  'an id of 1e1000000000': () => ({ body: '{"id":1e1000000000,"name":"a"}', error: 422 }),
+  'a long number that comes again and again': (bytes) => ({
+    body: member(`1.${'0'.repeat(bytes / 2)},${many(bytes / 2, 6, () => '"x":1')},"x":2`),
     error: 400,
-  },
-  'brackets that only open': { body: '['.repeat(MB), error: 400 },
-  'brackets that open and close': { body: nested('[', ']'), error: 400 },
-  'brackets in a member': { body: member(nested('[', ']')), error: 400 },
-  'objects in objects': { body: member(nested('{"a":', '}')), error: 400 },
-  'brackets and braces that nobody closes': { body: '[{"a":'.repeat(MB / 6), error: 400 },
-  'a list of lists': { body: member(`[${many(() => '[]', 3)},]`), error: 400 },
-  'a list of objects': { body: member(`[${many(() => '{}', 3)},]`), error: 400 },
-  'a list of numbers': { body: member(`[${many(() => '1e9', 4)},]`), error: 400 },
-  'names without end': { body: `{${many((index) => `"${index}":1`, 12)},}`, error: 400 },
-  'one name again and again': { body: `{${many(() => '"":1', 5)},"":2}`, error: 400 },
-  'a text of escapes': { body: `{"id":1,"name":"${'\\u0000'.repeat((MB - 100) / 6)}"}`, error: 400 },
-  'a text of quotes that is not closed': {
-    body: `{"id":1,"name":"${'\\"'.repeat((MB - 100) / 2)}`,
+  }),
+  'brackets that only open': (bytes) => ({ body: '['.repeat(bytes), error: 400 }),
+  'brackets that open and close': (bytes) => ({ body: nested(bytes, '[', ']'), error: 400 }),
+  'brackets in a member': (bytes) => ({ body: member(nested(bytes, '[', ']')), error: 400 }),
+  'objects in objects': (bytes) => ({ body: member(nested(bytes, '{"a":', '}')), error: 400 }),
+  'brackets and braces that nobody closes': (bytes) => ({ body: '[{"a":'.repeat(bytes / 6), error: 400 }),
+  'a list of lists': (bytes) => ({ body: member(`[${many(bytes, 3, () => '[]')},]`), error: 400 }),
+  'a list of objects': (bytes) => ({ body: member(`[${many(bytes, 3, () => '{}')},]`), error: 400 }),
+  'a list of numbers': (bytes) => ({ body: member(`[${many(bytes, 4, () => '1e9')},]`), error: 400 }),
+  'names without end': (bytes) => ({ body: `{${many(bytes, 12, (index) => `"${index}":1`)},}`, error: 400 }),
+  // V8 took an array index for its own hash before CVE-2026-21717 was mended: all of these have one.
+  'names that had one hash': (bytes) => ({
+    body: `{${many(bytes, 15, (index) => `"${1_006_632_960 + index * 2 ** 15}":0`)},"":1,"":2}`,
     error: 400,
-  },
-  'white space': { body: ' '.repeat(MB), error: 400 },
-  'a gzip bomb': { body: gzipSync(bomb), headers: { 'Content-Encoding': 'gzip' }, error: 413 },
-  'a deflate bomb': { body: deflateSync(bomb), headers: { 'Content-Encoding': 'deflate' }, error: 413 },
-  'a brotli bomb': { body: brotliCompressSync(bomb), headers: { 'Content-Encoding': 'br' }, error: 413 },
-  'compressed brackets': {
-    body: gzipSync(nested('[', ']')),
-    headers: { 'Content-Encoding': 'gzip' },
+  }),
+  'one name again and again': (bytes) => ({ body: `{${many(bytes, 5, () => '"":1')},"":2}`, error: 400 }),
+  'a text of escapes': (bytes) => ({ body: `{"id":1,"name":"${'\\u0000'.repeat(bytes / 6)}"}`, error: 400 }),
+  'a text of quotes that is not closed': (bytes) => ({
+    body: `{"id":1,"name":"${'\\"'.repeat(bytes / 2)}`,
     error: 400,
-  },
-  'a bomb without a token': {
-    body: gzipSync(bomb),
-    headers: { 'Content-Encoding': 'gzip', Authorization: undefined },
+  }),
+  'white space': (bytes) => ({ body: ' '.repeat(bytes), error: 400 }),
+  'a gzip bomb': (bytes) => ({ body: gzipSync(Buffer.alloc(64 * bytes, ' ')), headers: GZIP, error: 413 }),
+  'compressed brackets': (bytes) => ({ body: gzipSync(nested(bytes, '[', ']')), headers: GZIP, error: 400 }),
+  'a bomb without a token': (bytes) => ({
+    body: gzipSync(Buffer.alloc(64 * bytes, ' ')),
+    headers: { ...GZIP, Authorization: undefined },
     error: 401,
-  },
-  'credentials of white space': {
+  }),
+  'credentials of white space': (bytes) => ({
     body: '{}',
-    headers: { Authorization: `${'\u00a0'.repeat(15_000)}a b` },
+    headers: { Authorization: `${'\u00a0'.repeat(bytes / 70)}a b` },
     error: 401,
-  },
-  'a media type without end': {
+  }),
+  'a media type without end': (bytes) => ({
     body: '{}',
-    headers: { 'Content-Type': `a/b${';a=b'.repeat(3_500)}` },
+    headers: { 'Content-Type': `a/b${';a=b'.repeat(bytes / 300)}` },
     error: 415,
-  },
+  }),
 };
 
 /** Small ones, of which many come. */
@@ -94,12 +108,14 @@ const SMALL: [body: string, headers: Record<string, string | undefined>, path?: 
   ['{}', { 'Content-Encoding': 'gzip' }],
   ['{}', {}, '/nothing'],
 ];
-const MANY = 10_000;
+const MANY = 4_000;
 const AT_ONCE = 16;
 
 let database: TestDatabase;
 let service: ServiceProcess;
 let before: Memory;
+/** What as many small requests cost that are answered 200, in milliseconds of processor time. */
+let costOfGoodOnes: number;
 
 const create = async (name = 'a') => {
   expect((await post(service.port, `{"id":${unusedId()},"name":"${name}"}`)).status).toBe(200);
@@ -110,10 +126,10 @@ beforeAll(async () => {
   service = await ServiceProcess.start(database.env);
   expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
   // Memory that as many good requests of these sizes take is not what is looked for.
-  for (let count = 0; count < 10; count++) await create('a'.repeat(MB - 100));
-  await inTurn(MANY, () => create());
+  for (let count = 0; count < 10; count++) await create('a'.repeat(WHOLE));
+  costOfGoodOnes = await cpuOf(() => inTurn(MANY, () => create()));
   before = await memory();
-}, 120_000);
+});
 afterAll(async () => {
   await service.end('SIGKILL');
   await database.drop();
@@ -134,67 +150,50 @@ interface Memory {
 }
 
 async function memory(): Promise<Memory> {
-  // A connection that was cut lingers for a second, with what it holds.
-  await delay(2_000);
   return { used: await service.memory(), resident: service.residentMemory() };
 }
 
-async function timed(work: () => Promise<void>): Promise<number> {
-  const begun = performance.now();
+/** @returns the processor time that the service used meanwhile, in milliseconds. */
+async function cpuOf(work: () => Promise<void>): Promise<number> {
+  const begun = await service.cpuMs();
   await work();
-  return performance.now() - begun;
+  return (await service.cpuMs()) - begun;
 }
 
-/** @returns how long the longest of the bad requests took, or of the good ones that came meanwhile, at its best. */
-async function costOf(bad: () => Promise<number>): Promise<number> {
-  let best = Infinity;
-  for (let tries = 0; tries < TRIES && best > LIMIT_MS; tries++) {
-    const state = { isOver: false };
-    const others = (async () => {
-      let longest = 0;
-      while (!state.isOver) {
-        longest = Math.max(longest, await timed(() => create()));
-        await delay(1);
-      }
-      return longest;
-    })();
-    const longest = await bad();
-    state.isOver = true;
-    best = Math.min(best, Math.max(longest, await others));
-  }
-  return best;
-}
-
-test.each(Object.entries(COSTLY))(
-  'Is answered in 200 ms and delays nobody by more: %s',
-  async (_, { body, headers, error }) => {
-    const bytes = Buffer.from(body as string);
-    const cost = await costOf(() =>
-      timed(async () =>
-        expectError(await post(service.port, bytes, headers), error === 401 ? 401 : 400, error),
-      ),
+async function costOf({ body, headers, error }: BadRequest): Promise<number> {
+  const bytes = Buffer.from(body as string);
+  const costs: number[] = [];
+  for (let count = 0; count < TRIES; count++) {
+    costs.push(
+      await cpuOf(async () => {
+        expectError(await post(service.port, bytes, headers), error === 401 ? 401 : 400, error);
+      }),
     );
-    expect(cost).toBeLessThanOrEqual(LIMIT_MS);
-  },
-);
+  }
+  return Math.min(...costs);
+}
 
-test('Each of 10,000 small requests that fail is answered in 200 ms, and none delays anybody by more', async () => {
-  const cost = await costOf(async () => {
-    let longest = 0;
-    await inTurn(MANY, async (index) => {
+test.each(Object.entries(COSTLY))('Costs no more than its size explains: %s', async (_what, request) => {
+  const [half, whole] = [await costOf(request(WHOLE / 2)), await costOf(request(WHOLE))];
+  expect(whole).toBeLessThanOrEqual(LIMIT_MS);
+  // Below this the noise is larger than the difference.
+  if (half > 10) expect(whole / half).toBeLessThanOrEqual(MAX_GROWTH);
+});
+
+test('4,000 small requests that fail cost no more than as many that are stored', async () => {
+  const cost = await cpuOf(() =>
+    inTurn(MANY, async (index) => {
       const [body, headers, path] = SMALL[index % SMALL.length] as (typeof SMALL)[number];
-      const took = await timed(async () => {
-        expect((await post(service.port, body, headers, path)).status).toBeGreaterThanOrEqual(400);
-      });
-      longest = Math.max(longest, took);
-    });
-    return longest;
-  });
-  expect(cost).toBeLessThanOrEqual(LIMIT_MS);
-}, 120_000);
+      expect((await post(service.port, body, headers, path)).status).toBeGreaterThanOrEqual(400);
+    }),
+  );
+  expect(cost).toBeLessThanOrEqual(costOfGoodOnes);
+});
 
-test('All of them together leave the memory as it was, by no more than 32 MiB', async () => {
-  const after = await memory();
-  expect(after.used - before.used).toBeLessThanOrEqual(LIMIT_MB);
-  expect(after.resident - before.resident).toBeLessThanOrEqual(LIMIT_MB);
+test('All of them together leave the memory as it was', async () => {
+  // A connection that was cut lingers for a while, with what it holds.
+  await until('the memory is as it was', async () => {
+    const after = await memory();
+    return after.used - before.used <= LIMIT_MB.used && after.resident - before.resident <= LIMIT_MB.resident;
+  });
 });
