@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DataFolder } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
 import { freePort } from '../support/machine.js';
+import { until } from '../support/patience.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
 import { report } from '../support/report.js';
 import { needs } from '../support/requirements.js';
@@ -73,6 +74,22 @@ class Gateway {
 }
 
 const HEAD = `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+
+const PLANT = '{"id":1,"name":"a"}';
+const CREATE = `${HEAD}Content-Length: ${PLANT.length}\r\n\r\n${PLANT}`;
+
+/** What a client has sent before the service stops, and what it sends right after. */
+const COMING = {
+  'a connection that sent nothing': { before: '', after: CREATE },
+  'an idle keep-alive connection': { before: 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n', after: CREATE },
+  'half a head': { before: CREATE.slice(0, 50), after: CREATE.slice(50) },
+  'half a body': { before: CREATE.slice(0, -5), after: CREATE.slice(-5) },
+};
+
+async function connectionsOf(service: ServiceProcess): Promise<number> {
+  const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+  return Number(/^http_connections (\d+)$/m.exec(metrics)?.[1]);
+}
 
 /** Clients that have sent a part of what they will ever send. */
 const UNFINISHED = {
@@ -154,6 +171,31 @@ needs('postgres')('A service that is told to stop (SIGTERM)', () => {
     report(`Stopped with ${name}`, { 'after (ms)': Date.now() - begun });
     expect(Date.now() - begun).toBeLessThan(PROMPT_MS);
     client.destroy();
+  });
+
+  test('still answers requests that are coming on open connections, new ones among them', async () => {
+    const service = await start({ LOG_LEVEL: 'info', METRICS: 'on' });
+    const clients = await Promise.all(
+      Object.values(COMING).map(async ({ before, after }) => {
+        const socket = await open(service.port, before);
+        let received = '';
+        socket.on('data', (data) => (received += data.toString()));
+        const ended = once(socket, 'end').then(() => received);
+        return { socket, after, ended };
+      }),
+    );
+    await until(
+      'the service has its connections',
+      async () => (await connectionsOf(service)) > clients.length,
+    );
+    const exit = service.end('SIGTERM');
+    await until('the service stops', () => service.output.includes('"Stopping"'));
+    for (const { socket, after } of clients) socket.write(after);
+    for (const { ended } of clients)
+      expect(await ended).toMatch(
+        /HTTP\/1\.1 200 OK\r\n(?:[^\r]+\r\n)*Connection: close\r\n[^]*"name":"a"\}$/,
+      );
+    expect(await exit).toEqual(STOPPED);
   });
 
   test('ends in time while the database is frozen', async () => {
