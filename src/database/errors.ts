@@ -38,6 +38,9 @@ const VALUE_ERROR = /^((22|23|54)...|P0001)$/;
  */
 const BLAMES_SESSION = /^(25...|58...|XX...|08...|57P01|57P02|57P05)$/;
 
+/** SQLSTATEs of the ends of a connection, of those that blame the session. */
+const ENDS_CONNECTION = /^(08...|57P01|57P02|57P05)$/;
+
 /** SQLSTATEs after which the statement may succeed in the same session: serialization failure and deadlock. */
 const RETRYABLE = /^(40001|40P01)$/;
 
@@ -76,13 +79,22 @@ export function blamesPreparation(error: unknown): boolean {
 /** Whether the session must not be used again. */
 export function blamesSession(error: unknown): boolean {
   const code = codeOf(error);
-  return !isSqlState(code) || BLAMES_SESSION.test(code as string);
+  return !isSqlState(code) || (BLAMES_SESSION.test(code as string) && !isEndBehind(error));
+}
+
+/**
+ * Whether the server says that a connection of its own has ended, to another node of a cluster. The end of the session
+ * itself is FATAL.
+ */
+function isEndBehind(error: unknown): boolean {
+  const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
+  return ENDS_CONNECTION.test(codeOf(error) ?? '') && (cause as { severity?: unknown }).severity === 'ERROR';
 }
 
 /** Whether the statement may succeed at once, in a new session if this one is to blame. */
 export function isRetryable(error: unknown): boolean {
   const code = codeOf(error);
-  if (isSqlState(code)) return RETRYABLE.test(code as string) || blamesSession(error);
+  if (isSqlState(code)) return RETRYABLE.test(code as string) || BLAMES_SESSION.test(code as string);
   // A lost connection often has no code. One that is refused will be refused again at once.
   return code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
 }
