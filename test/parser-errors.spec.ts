@@ -436,6 +436,14 @@ describe('What is not for this server', () => {
     for (const id of ids) expect(await rowOf(service, id)).toBeDefined();
   });
 
+  test('does not hide that the request never came whole: Upgrade', async () => {
+    const request = create(unusedId(), 'Connection: Upgrade\r\nUpgrade: websocket\r\n').slice(0, -1);
+    const answers = await converse(service.port, [request], { thenEnd: true });
+    expect(answers.map(({ json }) => json)).toEqual([
+      { error: 400, message: 'The request ended before it was complete.' },
+    ]);
+  });
+
   test('is left aside with a body that comes in pieces', async () => {
     const id = unusedId();
     const request = create(id, 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n');
