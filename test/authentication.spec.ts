@@ -172,7 +172,6 @@ describe('Without a token nothing of the body is looked at, and the answer does 
     ],
     ['a client that waits for leave to send', '', { Expect: '100-continue', ...unsent }],
   ])('%s', async (_, body, headers) => {
-    const started = Date.now();
     for (const [authorization, challenge] of [
       [undefined, NO_CREDENTIALS],
       ['Bearer nope', INVALID_TOKEN],
@@ -182,8 +181,7 @@ describe('Without a token nothing of the body is looked at, and the answer does 
         challenge,
       );
     }
-    // A body that were waited for would be so for 30 seconds.
-    expect(Date.now() - started).toBeLessThan(5_000);
+    // If the body were waited for, the answer would be 408.
   });
 });
 

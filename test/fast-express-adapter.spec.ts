@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
+import { PATIENCE_MS } from './support/patience.js';
 import { startService, TOKEN, type TestService } from './support/service.js';
 
 let service: TestService;
@@ -32,7 +33,7 @@ function answerOf(server: Server, request: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-    socket.setTimeout(10_000, () => socket.destroy(new Error('not ended in 10 s')));
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('not ended')));
     socket.on('connect', () => socket.write(request));
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
     socket.on('error', reject);

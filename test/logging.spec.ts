@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
@@ -123,8 +124,9 @@ describe('the log of a service', () => {
     const head = `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TOKEN}\r\nX-Request-Id: ${id}\r\n`;
     const body = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id":';
     const client = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    const hasCome = once(service.app.getHttpServer(), 'request');
     client.write(head + body);
-    await delay(100);
+    await hasCome;
     client.resetAndDestroy();
     const lines = await linesOf({ status: 0, headers: { 'x-request-id': id }, text: '', json: undefined });
     expect(lines).toMatchObject([{ status: 499, aborted: true }]);
@@ -306,21 +308,22 @@ describe('a log that cannot be written', () => {
 
   test('does not stop the service: its reader is stuck', async () => {
     const service = await ServiceProcess.start({ ...env(), METRICS: 'on' });
+    const metrics = async () => (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
     service.child.stdout?.pause();
     // More than the pipe and what waits for it hold: lines are dropped.
     const headers = { 'X-Request-Id': 'x'.repeat(128), Authorization: undefined };
     let requests = 0;
-    for (; requests < 20_000; requests += 200) {
+    for (; !/^log_lines_dropped_total [1-9]/m.test(await metrics()); requests += 200) {
       await Promise.all(Array.from({ length: 200 }, () => post(service.port, '', headers)));
     }
     expect(await post(service.port, plant())).toMatchObject({ status: 200 });
     service.child.stdout?.resume();
     while (!service.output.includes('Log lines were dropped')) await delay(20);
-    const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+    const counted = await metrics();
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     const lines = parseLines(service.output);
     const dropped = lines.find(({ msg }) => msg.startsWith('Log lines were dropped'))?.lines as number;
-    expect(metrics).toContain(`\nlog_lines_dropped_total ${dropped}\n`);
+    expect(counted).toContain(`\nlog_lines_dropped_total ${dropped}\n`);
     const written = lines.filter(({ method }) => method === 'POST').length;
     expect(written + dropped).toBeGreaterThan(requests);
     expect(lines.at(-1)?.msg).toBe('Stopped');

@@ -4,6 +4,7 @@ import { createTestDatabase } from './support/database.js';
 import { expectError, parseAnswer, post } from './support/requests.js';
 import { ServiceProcess } from './support/service-process.js';
 import { countRows, startService, TOKEN, type TestService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
 
 /** In place of the shipped limits, which the first test looks at. */
 const SHORT = { head: 500, request: 1_000, linger: 1_000, unused: 500 };
@@ -144,14 +145,17 @@ function byError(a: Told, b: Told): number {
   return (a.error ?? 0) - (b.error ?? 0) || a.status - b.status;
 }
 
+const undo = undoAfterEach();
+
 test('Slow requests do not hold up a stop', async () => {
   const database = await createTestDatabase();
+  undo(() => database.drop());
   const service = await ServiceProcess.start({ ...database.env, LOG_LEVEL: 'info' });
+  undo(() => service.end('SIGKILL'));
   const held = Object.values(ALL).map((request) => send(service.port, request));
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   // None was waited for until the time limit of a stop, when it would have been cut.
   expect(service.output).toMatch(/"cut":0,/);
   await Promise.all(held);
-  await database.drop();
 });

@@ -125,7 +125,7 @@ describe('one sentence says what is wrong and what to do', () => {
       ),
     );
     await first.stop('SIGKILL');
-  }, 60_000);
+  });
 
   (TEST_DATABASE_URL === undefined ? test.skip : test)('a database that is not there', async () => {
     const url = new URL(TEST_DATABASE_URL as string);
