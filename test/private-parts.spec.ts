@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { PGlite } from '@electric-sql/pglite';
+import pg from 'pg';
+import { DataSource } from 'typeorm';
+import { abandonStatement } from '../src/database/cancel.js';
+import { poolOf } from '../src/database/data-source.js';
+import { DURABLE_START_PARAMETERS, DurableNodeFS } from '../src/database/embedded/durable-files.js';
+import { DataFolder } from './support/data-folder.js';
+import { startService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
+
+// What the service uses of its packages and of Node.js that they do not declare. A new version of one may change it: then
+// these tests say so at once. That of Express's router is in src/http/literal-routes.spec.ts.
+
+const undo = undoAfterEach();
+
+async function listen(server: Server): Promise<number> {
+  undo(() => server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+describe('pg', () => {
+  const KEY = { processID: 4_711, secretKey: -2_000_000_000 };
+  /** PostgreSQL's protocol, section 55.7. */
+  const CANCEL_REQUEST = [16, 80_877_102, KEY.processID, KEY.secretKey];
+  const SSL_REQUEST = [8, 80_877_103];
+
+  /** The least of a PostgreSQL server: it takes each first connection of a test for a session, and answers no statement. */
+  async function startSession(): Promise<{ client: pg.Client; next: Promise<[Socket]> }> {
+    const server = createServer();
+    const port = await listen(server);
+    const first = once(server, 'connection') as Promise<[Socket]>;
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'plant', database: 'plants', ssl: false });
+    client.on('error', () => undefined);
+    const connected = client.connect();
+    const [session] = await first;
+    await once(session, 'data');
+    const key = Buffer.alloc(13);
+    key.write('K');
+    key.writeInt32BE(12, 1);
+    key.writeInt32BE(KEY.processID, 5);
+    key.writeInt32BE(KEY.secretKey, 9);
+    const authenticationOk = Buffer.from('520000000800000000', 'hex');
+    const readyForQuery = Buffer.from('5a0000000549', 'hex');
+    session.write(Buffer.concat([authenticationOk, key, readyForQuery]));
+    await connected;
+    return { client, next: once(server, 'connection') as Promise<[Socket]> };
+  }
+
+  const integers = (bytes: Buffer) =>
+    Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readInt32BE(4 * index));
+
+  test('lets a statement be cancelled by the key of its session, and its connection be cut', async () => {
+    const { client, next } = await startSession();
+    const statement = client.query('SELECT 1');
+    const lost = expect(statement).rejects.toThrow('the statement outlived its time limit');
+    const abandoned = abandonStatement(client);
+    const [cancelling] = await next;
+    const [bytes] = (await once(cancelling, 'data')) as [Buffer];
+    expect(integers(bytes)).toEqual(CANCEL_REQUEST);
+    cancelling.end();
+    await abandoned;
+    expect(client.connection.stream.closed).toBe(true);
+    await lost;
+  });
+
+  test('asks for TLS before it sends the key, if the session has TLS', async () => {
+    const { client, next } = await startSession();
+    Object.assign(client, { ssl: true });
+    const abandoned = abandonStatement(client);
+    const [cancelling] = await next;
+    const [bytes] = (await once(cancelling, 'data')) as [Buffer];
+    expect(integers(bytes)).toEqual(SSL_REQUEST);
+    cancelling.destroy();
+    await abandoned;
+  });
+});
+
+test('TypeORM keeps its pool where it is looked for', async () => {
+  const service = await startService();
+  undo(() => service.stop());
+  expect(poolOf(service.app.get(DataSource))).toMatchObject({
+    totalCount: expect.any(Number) as number,
+    idleCount: expect.any(Number) as number,
+    waitingCount: 0,
+  });
+});
+
+test('Node reads a connection of its HTTP server by one listener, and tells what its kernel has not taken', async () => {
+  const server = createHttpServer();
+  const port = await listen(server);
+  const client = connect(port, '127.0.0.1');
+  undo(() => client.destroy());
+  const [socket] = (await once(server, 'connection')) as [Socket & { _handle: { writeQueueSize: unknown } }];
+  undo(() => socket.destroy());
+  expect(socket.listeners('data')).toEqual([expect.any(Function)]);
+  expect(socket._handle.writeQueueSize).toBe(0);
+  // The parser sees what its listener is given.
+  const [parse] = socket.listeners('data') as [(bytes: Buffer) => void];
+  const parsed = once(server, 'request') as Promise<[{ url: string }]>;
+  parse.call(socket, Buffer.from('GET /given HTTP/1.1\r\nHost: a\r\n\r\n'));
+  expect((await parsed)[0].url).toBe('/given');
+});
+
+test('PGlite forces a commit to the disk by the operation that is given to it', async () => {
+  const folder = new DataFolder();
+  undo(() => {
+    folder.remove();
+  });
+  const database = await PGlite.create({
+    fs: new DurableNodeFS(folder.database),
+    startParams: DURABLE_START_PARAMETERS,
+  });
+  undo(() => database.close());
+  const { NODEFS } = database.Module as unknown as {
+    NODEFS: { stream_ops: { fsync: (stream: object) => number } };
+  };
+  const { fsync } = NODEFS.stream_ops;
+  let forced = 0;
+  NODEFS.stream_ops.fsync = (stream) => {
+    forced++;
+    return fsync(stream);
+  };
+  await database.exec('CREATE TABLE plants (id bigint)');
+  const before = forced;
+  await database.exec('INSERT INTO plants VALUES (1)');
+  expect(forced).toBeGreaterThan(before);
+});
