@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connections } from '../src/connection/connections.js';
@@ -85,10 +86,19 @@ describe('Requests of one connection', () => {
     }
   });
 
-  test('may be sent ahead, as many as the client likes, and each is answered', async () => {
+  test('may be sent ahead, as many as the client likes; each is read when the one before it is answered', async () => {
+    let atOnce = 0;
+    let mostAtOnce = 0;
+    const count = (_request: IncomingMessage, response: ServerResponse) => {
+      mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+      response.on('finish', () => atOnce--);
+    };
+    const server = service.app.getHttpServer().on('request', count);
+    undo(() => server.off('request', count));
     const ids = Array.from({ length: 300 }, () => unusedId());
     const answers = await converse(service.port, [...ids.map((id) => create(id)), last()]);
     expect(answers.map(({ status }) => status)).toEqual(Array(301).fill(200));
+    expect(mostAtOnce).toBe(1);
   });
 
   test.each([1, 2, 3, 7, 100, 1_000])('may be cut anywhere, such as at every %i bytes', async (size) => {
