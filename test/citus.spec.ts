@@ -1,0 +1,75 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createTestDatabase, onServer, TEST_CITUS_URL, type TestDatabase } from './support/database.js';
+import { post } from './support/requests.js';
+import { rowOf, startService, unusedId, type TestService } from './support/service.js';
+import { undoAfterEach } from './support/undo.js';
+
+// No packages of Citus are installed by the CI, so that this is left out there without a word.
+(TEST_CITUS_URL === undefined ? describe.skip : describe)('A Citus cluster', () => {
+  const undo = undoAfterEach();
+  let database: TestDatabase;
+  let coordinator: string;
+  let worker: string;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    coordinator = database.env.DATABASE_URL as string;
+    const [node] = await onServer(
+      coordinator,
+      'SELECT nodename, nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY groupid LIMIT 1',
+    );
+    const url = new URL(coordinator);
+    url.host = `${String(node?.nodename)}:${String(node?.nodeport)}`;
+    worker = url.href;
+  });
+
+  afterAll(() => database.drop());
+
+  async function startAt(url: string): Promise<TestService> {
+    const service = await startService({
+      database: { env: { DATABASE_URL: url }, drop: () => Promise.resolve() },
+      env: { METRICS: 'on' },
+    });
+    undo(() => service.stop());
+    return service;
+  }
+
+  const statements = async ({ url }: TestService) =>
+    Number(/^plants_batch_rows_count (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1]);
+
+  /** A statement over several shards leaves a record of its two-phase commit. */
+  const twoPhaseCommits = async (url: string) =>
+    Number((await onServer(url, 'SELECT count(*) FROM pg_dist_transaction'))[0]?.count);
+
+  test.each([
+    ['the coordinator', () => coordinator],
+    ['a worker', () => worker],
+  ])('a replica at %s stores plants of every shard, each statement those of one', async (_, url) => {
+    const service = await startAt(url());
+    const before = await twoPhaseCommits(url());
+    const ids = Array.from({ length: 64 }, unusedId);
+    const send = () => Promise.all(ids.map((id) => post(service.port, `{"id":${id},"name":"a"}`)));
+    for (let time = 1; time <= 2; time++) {
+      expect((await send()).map(({ status }) => status)).toEqual(Array(64).fill(200));
+    }
+    expect(await rowOf(service, ids[0] as bigint)).toMatchObject({ name: 'a' });
+    expect(await statements(service)).toBeGreaterThanOrEqual(4);
+    expect(await twoPhaseCommits(url())).toBeLessThanOrEqual(before);
+  });
+
+  test('a replica at a worker waits for a migration that has not run, and says where to run it', async () => {
+    await onServer(coordinator, "UPDATE migrations SET name = 'Later' || name");
+    const restored = () => onServer(coordinator, 'UPDATE migrations SET name = substr(name, 6)');
+    let isRestored = false;
+    undo(async () => {
+      if (!isRestored) await restored();
+    });
+    const starting = startAt(worker);
+    await delay(1_000);
+    await restored();
+    isRestored = true;
+    const service = await starting;
+    expect(service.logs()).toContain('Migrate at the coordinator');
+    expect((await fetch(`${service.url}/health/ready`)).status).toBe(200);
+  });
+});
