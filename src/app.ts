@@ -54,7 +54,7 @@ export async function createApp(
 
   const adapter = new FastExpressAdapter(express, {
     keepAliveTimeout: config.http.keepAliveTimeoutMs,
-    // Both are kept by connection/, which knows when a request begins. So is the size of a head, to which Node adds nothing.
+    // connection/ keeps both, since it knows when a request begins, and the size of a head, to which Node adds nothing.
     headersTimeout: 0,
     requestTimeout: 0,
     maxHeaderSize: 2 * MAX_HEAD,

@@ -34,6 +34,7 @@ const nested = (bytes: number, open: string, close: string) => {
   const levels = Math.floor(bytes / (open.length + close.length));
   return open.repeat(levels) + '1' + close.repeat(levels);
 };
+const EMPTY_MEMBER = gzipSync('');
 const GZIP = { 'Content-Encoding': 'gzip' };
 
 /** Each for a number of bytes; those that are compressed are of that size before or after. */
@@ -90,6 +91,65 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
     headers: { 'Content-Type': `a/b${';a=b'.repeat(bytes / 300)}` },
     error: 415,
   }),
+  'a media type with many spaces': (bytes) => ({
+    body: '{}',
+    headers: { 'Content-Type': `application/json${' '.repeat(bytes / 70)}x` },
+    error: 415,
+  }),
+  'a parameter with many spaces': (bytes) => ({
+    body: '{}',
+    headers: { 'Content-Type': `application/json;a=${' '.repeat(bytes / 70)};charset=x` },
+    error: 415,
+  }),
+  'a content coding with many spaces': (bytes) => ({
+    body: '{}',
+    headers: { 'Content-Encoding': `gzip${' '.repeat(bytes / 70)}x` },
+    error: 415,
+  }),
+  'an expectation with many spaces': (bytes) => ({
+    body: '{}',
+    headers: { Expect: `100-continue${' '.repeat(bytes / 70)}x` },
+    error: 417,
+  }),
+  'a Host of many dots': (bytes) => ({
+    body: '{}',
+    headers: { Host: `${'a.'.repeat(bytes / 140)}/` },
+    error: 400,
+  }),
+  'a length with many spaces': (bytes) => ({
+    body: '{}',
+    headers: { 'Content-Length': `2${' '.repeat(bytes / 70)}x` },
+    error: 400,
+  }),
+  ...Object.fromEntries(
+    [
+      'X-Forwarded-For',
+      'Forwarded',
+      'Origin',
+      'traceparent',
+      'X-Request-Id',
+      'Access-Control-Request-Headers',
+    ].flatMap((name) =>
+      ['1,', ' ', ':', '1.', 'f:', ';='].map((part) => [
+        `${name} of many ${JSON.stringify(part)}`,
+        (bytes: number): BadRequest => ({
+          body: '{}',
+          headers: { [name]: `0${part.repeat(bytes / 70 / part.length)}1` },
+          error: 422,
+        }),
+      ]),
+    ),
+  ),
+  'a chunk for each byte': (bytes) => ({
+    body: `${'1\r\n \r\n'.repeat(bytes / 6)}0\r\n\r\n`,
+    headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
+    error: 400,
+  }),
+  'members of gzip without content': (bytes) => ({
+    body: Buffer.concat(Array.from({ length: bytes / 20 }, () => EMPTY_MEMBER)),
+    headers: GZIP,
+    error: 400,
+  }),
 };
 
 /** Small ones, of which many come. */
@@ -123,7 +183,9 @@ const create = async (name = 'a') => {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await ServiceProcess.start(database.env);
+  // With these every header is read that can be.
+  const readers = { TRUST_PROXY: 'loopback', CORS_ORIGINS: 'https://a.example', LOG_LEVEL: 'info' };
+  service = await ServiceProcess.start({ ...database.env, ...readers });
   expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
   // Memory that as many good requests of these sizes take is not what is looked for.
   for (let count = 0; count < 10; count++) await create('a'.repeat(WHOLE));

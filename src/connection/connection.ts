@@ -34,8 +34,9 @@ export function connectionOf(socket: Socket): Connection | undefined {
 }
 
 /**
- * What stands between a socket and Node's HTTP parser: it hands on one request at a time, and the next when that is answered
- * (RFC 9112 section 9.3.2). So what a client sends ahead waits in the kernel, and two creates of one id keep their order.
+ * What stands between a socket and Node's HTTP parser: it hands on one request at a time, and the next when that is
+ * answered (RFC 9112 section 9.3.2). So what a client sends ahead waits in the kernel, and two creates of one id keep
+ * their order.
  */
 export class Connection {
   readonly #framing: Framing;
@@ -70,8 +71,8 @@ export class Connection {
     socket.prependListener('end', () => {
       if (this.#framing.isInHead) this.fail(INCOMPLETE);
     });
-    // Node calls this when the last response is written, and would close both ways: what the client still sends would then
-    // make its kernel throw the response away (RFC 9112 section 9.6).
+    // Node calls this when the last response is written, and would close both ways: what the client still sends would
+    // then make its kernel throw the response away (RFC 9112 section 9.6).
     socket.destroySoon = () => this.end();
   }
 
@@ -151,8 +152,8 @@ export class Connection {
       this.#taken = taken;
       this.#takenAt = now;
     } else if (now - this.#takenAt >= this.limits.stalledResponse) {
-      // Closed without a reset, the kernel would keep what it holds for the client for minutes. The first call alone would wait
-      // until everything is written.
+      // Closed without a reset, the kernel would keep what it holds for the client for minutes. The first call alone
+      // would wait until everything is written.
       this.socket.resetAndDestroy().destroy();
     }
   }

@@ -4,7 +4,8 @@ const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * `Expect: 100-continue` (RFC 9110 section 10.1.1) is answered when the body is about to be read and not before, so
- * that a client whose request is refused by its header never sends the body. Any other expectation is refused in request-head.ts.
+ * that a client whose request is refused by its header never sends the body. Any other expectation is refused in
+ * request-head.ts.
  */
 export function deferContinue(server: Server): void {
   const handle = (request: IncomingMessage, response: ServerResponse) => {

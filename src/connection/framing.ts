@@ -55,9 +55,9 @@ const FRAMING_TOO_LARGE = new Failure(413, 'The sizes, extensions and trailers o
 type Phase = 'head' | 'content' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers';
 
 /**
- * Reads where the requests of one connection begin and end, before Node's parser does, and by RFC 9112 alone. Node's parser takes
- * other protocols than HTTP, blanks and line ends that the grammar does not have, and believes trailers; and what it reads
- * it cannot be made to read again. It gets only what no other reader (a gateway) could read in another way.
+ * Reads where the requests of one connection begin and end, before Node's parser does, and by RFC 9112 alone. Node's
+ * parser takes other protocols than HTTP, and blanks and line ends that the grammar does not have; it obeys trailers.
+ * It gets only what no other reader, such as a gateway, could read in another way.
  *
  * Chunks are joined: however small a client cuts them, Node sees one for each piece that is read here. Trailers are
  * dropped, as RFC 9110 section 6.5.1 allows.

@@ -4,8 +4,8 @@ import { connectionOf } from './connection.js';
 import type { Refuse } from './refuse.js';
 
 /**
- * RFC 9110 section 7.2: a host with or without a port, or nothing. The marks that RFC 3986 allows in a name too are in no
- * name that exists, and a comma would be what a proxy makes of two Hosts.
+ * RFC 9110 section 7.2: a host with or without a port, or nothing. RFC 3986 sub-delims are refused on purpose: no real
+ * host has them, and a comma is how a proxy folds two Hosts.
  */
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 /** A request target in absolute form (RFC 9112 section 3.2.2), which every server must take. */

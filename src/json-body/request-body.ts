@@ -82,7 +82,7 @@ export class BodyReader {
     this.budget -= bytes;
   }
 
-  /** The pieces are copied together as they come: a client that sends them small would otherwise fill the memory with them. */
+  /** The pieces are copied together as they come: small ones would take many times their own size. */
   #collect(request: IncomingMessage, room: Room): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const settle = (error?: Failure) => {

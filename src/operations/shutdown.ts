@@ -7,8 +7,8 @@ import { Lifecycle } from './lifecycle.js';
 
 const POLL_MS = 20;
 /**
- * How long each connection may go on once the service stops. A request may be arriving on it, one that was just accepted or
- * is kept by a client will perhaps send one, and what was answered may not have been taken yet.
+ * How long each connection may go on once the service stops. A request may be arriving on it, a client may be about to
+ * send one, and an answer may not have been taken yet.
  */
 const MOMENT_MS = 1_000;
 /** How long the database may take to close. Nothing is lost where it does not: every answered create is committed. */
