@@ -55,7 +55,12 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
   async function configure(setting: string, server = cluster): Promise<() => Promise<void>> {
     const set = async (statement: string) => {
       await server.query(statement);
+      const [loaded] = await server.query<{ at: string }>('SELECT pg_conf_load_time()::text AS at');
       await server.query('SELECT pg_reload_conf()');
+      const isNew = 'SELECT pg_conf_load_time() > $1::timestamptz AS loaded';
+      await until(
+        async () => (await server.query<{ loaded: boolean }>(isNew, [loaded?.at]))[0]?.loaded === true,
+      );
     };
     const reset = () => set('ALTER SYSTEM RESET ALL');
     undo(reset);
@@ -167,7 +172,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       await copyToSecond();
       await fillPool(service);
       await configure('default_transaction_read_only = on');
-      expect(await ready(service)).toBe(503);
+      await until(async () => (await ready(service)) === 503);
       relay.leadTo(second.port);
       expect(await ready(service)).toBe(200);
     });

@@ -1,11 +1,26 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { pino } from 'pino';
 import { DataSource } from 'typeorm';
+import { openEmbeddedPostgres } from '../src/database/embedded/embedded-postgres.js';
 import { FolderHeldError, lockFolder } from '../src/database/embedded/folder-lock.js';
 import { DataFolder } from './support/data-folder.js';
 import { expectError, post } from './support/requests.js';
@@ -111,6 +126,142 @@ describe('The embedded database', () => {
   });
 });
 
+describe('A data folder', () => {
+  const undo = undoAfterEach();
+  const whole = new DataFolder();
+
+  beforeAll(async () => {
+    await (await openEmbeddedPostgres(whole.path, pino({ level: 'silent' }))).close();
+  });
+  afterAll(() => whole.remove());
+
+  function copy(): DataFolder {
+    const folder = new DataFolder();
+    undo(() => folder.remove());
+    cpSync(whole.database, folder.database, { recursive: true });
+    writeFileSync(join(folder.path, 'lock-holder'), 'process 1 on somewhere');
+    return folder;
+  }
+
+  const startOn = (folder: DataFolder, env: Record<string, string> = {}) =>
+    startService({ database: { env: { DATA_DIR: folder.path, ...env }, drop: () => Promise.resolve() } });
+
+  const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+  test.each<[string, (folder: DataFolder) => void, RegExp]>([
+    [
+      'has lost PG_VERSION',
+      ({ database }) => rmSync(join(database, 'PG_VERSION')),
+      /^The database in .+postgres has lost files: it holds base, global, .+, but PG_VERSION is missing\. To mend it, restore .+ backup/,
+    ],
+    [
+      'has lost the files of a table and of an index',
+      ({ database }) => ['2613', '2683'].forEach((name) => rmSync(join(database, 'base/5', name))),
+      /but base\/5\/26[18]3, base\/5\/26[18]3 are missing/,
+    ],
+    [
+      'has lost its log',
+      ({ database }) => rmSync(join(database, 'pg_wal', '000000010000000000000001')),
+      /^The database in .+ does not open: could not locate a valid checkpoint record at \S+\. If it is damaged, restore /,
+    ],
+    [
+      'is of another version of PostgreSQL',
+      ({ database }) => writeFileSync(join(database, 'PG_VERSION'), '17\n'),
+      /does not open: .+ PostgreSQL version 17, .+ this version 18\.\d+\. If another release made it, move the plants as docs\/OPERATIONS\.md says/,
+    ],
+    [
+      'has lost its database',
+      ({ database }) => rmSync(database, { recursive: true }),
+      /^The data folder .+ had a database once: it holds lock-holder.*, but its folder postgres is missing\./,
+    ],
+    [
+      'is the folder inside it',
+      ({ path, database }) => {
+        cpSync(database, path, { recursive: true });
+        rmSync(database, { recursive: true });
+      },
+      /^The data folder .+ holds PG_VERSION, base, .+ and no database: its folder postgres is missing\. Set DATA_DIR to/,
+    ],
+  ])('that %s is refused, and stays as it is', async (_, damage, message) => {
+    const folder = copy();
+    damage(folder);
+    const before = readdirSync(folder.path, { recursive: true, encoding: 'utf8' });
+    await expect(startOn(folder)).rejects.toThrow(message);
+    const after = readdirSync(folder.path, { recursive: true, encoding: 'utf8' });
+    const added = after.filter((name) => !before.includes(name));
+    expect(added.filter((name) => !/^lock\.\d+$|postmaster\.pid$/.test(name))).toEqual([]);
+  });
+
+  test('that is open to other users is closed to them, and what comes into it', async () => {
+    const folder = copy();
+    for (const path of [folder.path, folder.database]) chmodSync(path, 0o755);
+    chmodSync(join(folder.database, 'global/pg_control'), 0o666);
+    const service = await startOn(folder);
+    try {
+      expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
+      await service.sql('CHECKPOINT');
+      expect([folder.path, folder.database].map(modeOf)).toEqual([0o700, 0o700]);
+      expect(modeOf(join(folder.database, 'global/pg_control'))).toBe(0o600);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('that was just made is closed to other users, whatever the umask', () => {
+    expect([whole.path, whole.database].map(modeOf)).toEqual([0o700, 0o700]);
+  });
+
+  test('that is refused by the operating system says so', async () => {
+    const folder = new DataFolder();
+    undo(() => folder.remove());
+    writeFileSync(join(folder.path, 'file'), '');
+    await expect(
+      startService({
+        database: { env: { DATA_DIR: join(folder.path, 'file') }, drop: () => Promise.resolve() },
+      }),
+    ).rejects.toThrow(/EEXIST|ENOTDIR/);
+    expect(existsSync(join(folder.path, 'file'))).toBe(true);
+  });
+
+  test('forces each commit to the disk', async () => {
+    const service = await startOn(copy());
+    try {
+      const settings = await service.sql(
+        `SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'wal_sync_method') ORDER BY name`,
+      );
+      expect(settings).toEqual([
+        { name: 'fsync', setting: 'on' },
+        { name: 'full_page_writes', setting: 'on' },
+        { name: 'synchronous_commit', setting: 'on' },
+        // PGlite has no other that does anything.
+        { name: 'wal_sync_method', setting: 'fsync' },
+      ]);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('lets creates that arrive together share a commit', async () => {
+    const service = await startOn(copy(), { METRICS: 'on' });
+    try {
+      const ids = Array.from({ length: 64 }, unusedId);
+      const before = await commits(service);
+      const answers = await Promise.all(ids.map((id) => post(service.port, `{"id":${id},"name":"a"}`)));
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+      expect((await commits(service)) - before).toBeLessThan(ids.length / 2);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  async function commits(service: TestService): Promise<number> {
+    const [row] = await service.sql<{ fsyncs: string }>(
+      `SELECT sum(fsyncs) AS fsyncs FROM pg_stat_io WHERE object = 'wal'`,
+    );
+    return Number(row?.fsyncs);
+  }
+});
+
 describe('The lock of a data folder', () => {
   const undo = undoAfterEach();
 
@@ -184,5 +335,22 @@ describe('The lock of a data folder', () => {
     const unlock = await lockFolder(folder);
     await expect(lockFolder(join(parent, 'link'))).rejects.toThrow(`is in use by process ${process.pid} on `);
     await unlock();
+  });
+
+  test('with a long path is not kept where another user could remove it', async () => {
+    const folder = join(makeFolder(), 'x'.repeat(120));
+    mkdirSync(folder);
+    const digest = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 32);
+    const place = join(tmpdir(), `plant-store-${digest}`);
+    mkdirSync(place, { mode: 0o777 });
+    undo(() => rmSync(place, { recursive: true, force: true }));
+    chmodSync(place, 0o777);
+    await expect(lockFolder(folder)).rejects.toThrow(
+      `${folder} cannot be locked: the folder ${place} must be this user's own, with mode 0700`,
+    );
+    chmodSync(place, 0o700);
+    await (
+      await lockFolder(folder)
+    )();
   });
 });

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { basename } from 'node:path';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { MIGRATIONS } from '../migrations/index.js';
 import { createEmptyDatabase, type TestDatabase } from './support/database.js';
 import { startService } from './support/service.js';
@@ -9,7 +10,7 @@ const MIGRATE = ['dist/src/database/migrate-command.js'];
 const TYPEORM = 'node_modules/typeorm/cli.js';
 const DATA_SOURCE = ['-d', 'dist/src/database/cli-data-source.js'];
 const GENERATE = [TYPEORM, 'migration:generate', 'never-written', '--dryrun', ...DATA_SOURCE];
-const REVERT = [TYPEORM, 'migration:revert', ...DATA_SOURCE];
+const REVERT = [...MIGRATE, 'revert'];
 const NAMES = MIGRATIONS.map(({ name }) => name);
 
 let database: TestDatabase;
@@ -19,10 +20,14 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 /** Runs a command of package.json as npm does, without its build. */
-function run(command: string[]): Promise<{ code: number; output: string }> {
+function run(
+  args: string[],
+  program = process.execPath,
+  cwd = '.',
+): Promise<{ code: number; output: string }> {
   return new Promise((done) => {
     const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...database.env };
-    const child = execFile(process.execPath, command, { env }, (_error, stdout, stderr) => {
+    const child = execFile(program, args, { env, cwd }, (_error, stdout, stderr) => {
       done({ code: child.exitCode ?? -1, output: stdout + stderr });
     });
   });
@@ -53,11 +58,30 @@ test('db:revert takes back each migration, after which they run again', async ()
   await run(MIGRATE);
   for (const name of NAMES.toReversed()) {
     const { code, output } = await run(REVERT);
-    expect(output).toContain(`Migration ${name} has been reverted successfully`);
-    expect(code).toBe(0);
+    expect({ code, output }).toEqual({ code: 0, output: `Reverted: ${name}\n` });
   }
+  expect(await run(REVERT)).toEqual({ code: 0, output: 'Nothing to revert.\n' });
   expect(await recordedMigrations()).toEqual([]);
   expect((await run(MIGRATE)).output).toBe(`Migrated: ${NAMES.join(', ')}\n`);
+});
+
+test('db:migrate and db:revert run in an installation for production, which has no compiler', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-production-'));
+  try {
+    for (const path of ['dist', 'scripts', 'package.json'])
+      cpSync(path, join(folder, path), { recursive: true });
+    const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: object };
+    for (const name of Object.keys(dependencies)) {
+      const place = join(folder, 'node_modules', name);
+      mkdirSync(dirname(place), { recursive: true });
+      symlinkSync(resolve('node_modules', name), place);
+    }
+    const npm = (script: string) => run(['run', '-s', script], 'npm', folder);
+    expect(await npm('db:migrate')).toEqual({ code: 0, output: `Migrated: ${NAMES.join(', ')}\n` });
+    expect(await npm('db:revert')).toEqual({ code: 0, output: `Reverted: ${NAMES.at(-1)}\n` });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test('db:migrate by four processes at once records each migration once', async () => {

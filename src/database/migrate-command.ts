@@ -1,13 +1,18 @@
-import { migrate } from './migrate.js';
+import { runCommand, withDatabase } from './command.js';
+import { migrate, revert } from './migrate.js';
 
-// `npm run db:migrate`, and the step before the replicas where MIGRATIONS=off: needs the environment of the service.
-try {
+// `npm run db:migrate` and `db:revert`, and the step before the replicas if MIGRATIONS=off. It needs the environment of
+// the service.
+const isRevert = process.argv[2] === 'revert';
+await runCommand(`The database was not ${isRevert ? 'reverted' : 'migrated'}`, async () => {
   const { dataSource } = await import('./cli-data-source.js');
-  await dataSource.initialize();
-  const executed = await migrate(dataSource);
-  await dataSource.destroy();
-  console.log(executed.length === 0 ? 'Nothing to migrate.' : `Migrated: ${executed.join(', ')}`);
-} catch (error) {
-  console.error(`The database was not migrated: ${error instanceof Error ? error.message : String(error)}`);
-  process.exit(1);
-}
+  await withDatabase(dataSource, async () => {
+    if (isRevert) {
+      const name = await revert(dataSource);
+      console.log(name === undefined ? 'Nothing to revert.' : `Reverted: ${name}`);
+    } else {
+      const names = await migrate(dataSource);
+      console.log(names.length === 0 ? 'Nothing to migrate.' : `Migrated: ${names.join(', ')}`);
+    }
+  });
+});

@@ -7,12 +7,42 @@ type Row = Record<string, unknown>;
 const LOCK_KEY = '7309868274398';
 
 /**
- * Runs the migrations that have not run yet, all in one transaction and one replica at a time. The lock belongs to the
- * transaction and not to the session, so it holds behind a pooler that hands out connections per transaction.
+ * Runs the migrations that have not run yet.
  *
  * @returns the names of the migrations that ran.
  */
-export async function migrate(dataSource: DataSource): Promise<string[]> {
+export function migrate(dataSource: DataSource): Promise<string[]> {
+  return alone(dataSource, async (executor, runner) => {
+    const node = await citusNodeOf(runner);
+    if (node === 'worker') await expectNothingPending(executor, runner);
+    const executed = await executor.executePendingMigrations();
+    if (node === 'coordinator') await runner.query(SHARE_MIGRATIONS);
+    return executed.map(({ name }) => name);
+  });
+}
+
+/**
+ * Takes the latest migration back, with the data in what it drops.
+ *
+ * @returns its name, or undefined if none has run.
+ */
+export function revert(dataSource: DataSource): Promise<string | undefined> {
+  return alone(dataSource, async (executor) => {
+    const before = await executor.getExecutedMigrations();
+    await executor.undoLastMigration();
+    const after = new Set((await executor.getExecutedMigrations()).map(({ name }) => name));
+    return before.find(({ name }) => !after.has(name))?.name;
+  });
+}
+
+/**
+ * Does all work in one transaction, and one replica at a time. The lock belongs to the transaction and not to the
+ * session, so it holds behind a pooler that hands out connections per transaction.
+ */
+async function alone<T>(
+  dataSource: DataSource,
+  work: (executor: MigrationExecutor, runner: QueryRunner) => Promise<T>,
+): Promise<T> {
   const runner = dataSource.createQueryRunner();
   try {
     await runner.startTransaction();
@@ -20,12 +50,9 @@ export async function migrate(dataSource: DataSource): Promise<string[]> {
     await stayInSchema(dataSource, runner);
     const executor = new MigrationExecutor(dataSource, runner);
     executor.transaction = 'all';
-    const node = await citusNodeOf(runner);
-    if (node === 'worker') await expectNothingPending(executor, runner);
-    const executed = await executor.executePendingMigrations();
-    if (node === 'coordinator') await runner.query(SHARE_MIGRATIONS);
+    const result = await work(executor, runner);
     await runner.commitTransaction();
-    return executed.map(({ name }) => name);
+    return result;
   } catch (error) {
     // The first error tells the cause; a lost connection cannot be rolled back and need not be.
     await runner.rollbackTransaction().catch(() => undefined);

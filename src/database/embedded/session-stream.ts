@@ -38,13 +38,17 @@ export class SessionStream extends Duplex {
   }
 
   override _write(message: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    this.database.execProtocolRaw(message).then(
-      (answer) => {
-        this.push(Buffer.from(answer));
-        done();
-      },
-      (error: unknown) => done(error as Error),
-    );
+    // PGlite holds up the event loop until the commit is on the disk. Requests that have arrived by now are read first,
+    // so that they wait together and share the next commit.
+    setImmediate(() => {
+      this.database.execProtocolRaw(message).then(
+        (answer) => {
+          this.push(Buffer.from(answer));
+          done();
+        },
+        (error: unknown) => done(error as Error),
+      );
+    });
   }
 
   override _writev(messages: { chunk: Buffer }[], done: (error?: Error) => void): void {

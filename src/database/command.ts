@@ -1,0 +1,42 @@
+import type { DataSource } from 'typeorm';
+import { loadConfigOfProcess } from '../config/config.js';
+import { createLogger } from '../logging/logging.js';
+import { createDataSource } from './data-source.js';
+import { hasDatabase } from './embedded/data-folder.js';
+
+/**
+ * Runs a command of the database as a process: what it writes goes to standard output. If it fails, one sentence goes to
+ * standard error and the exit code is 1.
+ *
+ * @param failure how that sentence begins.
+ */
+export async function runCommand(failure: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    console.error(`${failure}: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Connects to a database for the time of some work. */
+export async function withDatabase(dataSource: DataSource, work: () => Promise<void>): Promise<void> {
+  await dataSource.initialize();
+  try {
+    await work();
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+/** @returns the embedded database of `DATA_DIR`, whether or not `DATABASE_URL` is set; not connected yet. */
+export function embeddedDataSource(): DataSource {
+  const { database, operations } = loadConfigOfProcess();
+  return createDataSource({ ...database, url: undefined }, createLogger(operations));
+}
+
+/** @throws {Error} if there is no embedded database in `DATA_DIR`: a command that reads must not make an empty one. */
+export function requireEmbeddedDatabase(): void {
+  const { dataDir } = loadConfigOfProcess().database;
+  if (!hasDatabase(dataDir)) throw new Error(`there is no embedded database in ${dataDir}; set DATA_DIR`);
+}
