@@ -61,9 +61,13 @@ class EmbeddedDataSource extends DataSource {
     }
     const { openStream } = this.#embedded;
     // Each is named here, since `pg` takes what it is not told from the PG* variables of the environment.
-    const session = { user: 'postgres', database: 'postgres', ssl: false, sslnegotiation: 'postgres' };
-    const extra = { Client: Session, stream: openStream, idleTimeoutMillis: 0, options: ' ', ...session };
-    this.setOptions({ extra });
+    const session = {
+      ...{ user: 'postgres', database: 'postgres', host: 'embedded', port: 5432, options: ' ' },
+      ...{ ssl: false, sslnegotiation: 'postgres', client_encoding: 'UTF8', replication: 'false' },
+    };
+    this.setOptions({
+      extra: { Client: Session, stream: openStream, idleTimeoutMillis: 0, ...session },
+    });
     return super.initialize();
   }
 

@@ -11,24 +11,42 @@ export const DURABLE_START_PARAMETERS = [
   'wal_sync_method=fsync',
 ];
 
-/** What Emscripten calls for each file and folder of its Node file system. */
-interface StreamOperations {
-  fsync?: (stream: { nfd: number }) => number;
+/** What a mode keeps: its type, and the rights of the owner. */
+const OWNER_ONLY = ~0o077;
+
+/** The part of Emscripten's Node file system that is changed here. */
+interface NodeFilesystem {
+  tryFSOperation: (operation: () => void) => void;
+  stream_ops: { fsync?: (stream: { nfd: number }) => number };
+  node_ops: {
+    mknod: (parent: unknown, name: string, mode: number, device: number) => unknown;
+    setattr: (node: unknown, attributes: { mode?: number }) => void;
+  };
 }
 
-/** PGlite's files in a folder. PGlite's own class ignores fsync; this one forces to the disk what PostgreSQL asks for. */
+/**
+ * PGlite's files in a folder. PGlite's own class ignores fsync; this one forces to the disk what PostgreSQL asks for. What
+ * it makes is for its owner alone: PostgreSQL's umask is not the process's.
+ */
 export class DurableNodeFS extends NodeFS {
   override async init(...[pglite, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
     const { emscriptenOpts } = await super.init(pglite, options);
     emscriptenOpts.preRun?.push(({ NODEFS }) => {
-      const { stream_ops: operations, tryFSOperation: convertErrors } = NODEFS as unknown as {
-        stream_ops: StreamOperations;
-        tryFSOperation: (operation: () => void) => void;
-      };
-      operations.fsync = ({ nfd }) => {
+      const {
+        tryFSOperation: convertErrors,
+        stream_ops: streams,
+        node_ops: nodes,
+      } = NODEFS as unknown as NodeFilesystem;
+      streams.fsync = ({ nfd }) => {
         // PostgreSQL sees the error as an errno, and panics.
         convertErrors(() => fsyncSync(nfd));
         return 0;
+      };
+      const { mknod, setattr } = nodes;
+      nodes.mknod = (parent, name, mode, device) => mknod(parent, name, mode & OWNER_ONLY, device);
+      nodes.setattr = (node, attributes) => {
+        if (attributes.mode !== undefined) attributes.mode &= OWNER_ONLY;
+        setattr(node, attributes);
       };
     });
     return { emscriptenOpts };

@@ -39,7 +39,8 @@ const POSTMASTER_PID = 'postmaster.pid';
 
 /** The files of all tables and indexes, relative to the folder of the database. */
 const RELATION_FILES = `SELECT pg_relation_filepath(oid) AS path FROM pg_class
-  WHERE relpersistence <> 't' AND pg_relation_filepath(oid) IS NOT NULL`;
+  WHERE relpersistence <> 't' AND pg_relation_filepath(oid) IS NOT NULL
+  ORDER BY path`;
 
 /**
  * Opens the database of a data folder; if the folder is empty, makes one first. A new database gets its name when it is
