@@ -2,7 +2,8 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { needs, programPath } from '../support/requirements.js';
+import { programPath } from '../support/machine.js';
+import { needs } from '../support/requirements.js';
 import { startService, TOKEN, type TestService } from '../support/service.js';
 
 /** Every block of docs/CLIENTS.md that has a name, and its language. */
