@@ -28,6 +28,7 @@ const POOL_SIZE = 4;
 const FIRST_AFTERWARDS = 1_000_000_000;
 const DISK_MB = 128;
 const DISK_LEFT_BYTES = 128 * 1024;
+const FILL_PAUSE_MS = 50;
 
 interface Fault {
   name: string;
@@ -228,8 +229,13 @@ needs('postgres')('PostgreSQL', () => {
         const watch = new ProbeWatch(service);
         undo(() => watch.stop());
         load.start(CONNECTIONS);
-        const begun = Date.now();
         const end = await begin({ cluster, disk });
+        // The disk is full when a create has failed. A new segment of the log needs room at once.
+        while (disk !== undefined && load.unavailable === 0) {
+          await cluster.query('SELECT pg_switch_wal()').catch(() => undefined);
+          await delay(FILL_PAUSE_MS);
+        }
+        const begun = Date.now();
         await delay(lastsMs);
         await end();
         const ended = Date.now();
