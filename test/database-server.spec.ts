@@ -35,16 +35,19 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     await cluster.query(`CREATE DATABASE ${name} OWNER store`);
   });
 
+  const databaseOn = (server: PostgresCluster) => ({
+    env: { DATABASE_URL: server.url(name, 'store') },
+    drop: () => Promise.resolve(),
+  });
+
   async function start(env: Record<string, string> = {}): Promise<TestService> {
-    const database = { env: { DATABASE_URL: cluster.url(name, 'store') }, drop: () => Promise.resolve() };
-    const service = await startService({ database, env });
+    const service = await startService({ database: databaseOn(cluster), env });
     undo(() => service.stop());
     return service;
   }
 
   async function migrate(server: PostgresCluster): Promise<void> {
-    const database = { env: { DATABASE_URL: server.url(name, 'store') }, drop: () => Promise.resolve() };
-    await (await startService({ database })).stop();
+    await (await startService({ database: databaseOn(server) })).stop();
   }
 
   const addressOf = (port: number, query = '', host = '127.0.0.1') => ({

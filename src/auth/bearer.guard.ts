@@ -4,6 +4,7 @@ import { Reflector } from '@nestjs/core';
 import { AuthGuard } from '@nestjs/passport';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
+import { timesSent } from '../connection/field-lines.js';
 import { Failure } from '../errors/failure.js';
 import { REALM } from './bearer.strategy.js';
 import type { Principal } from './principal.js';
@@ -42,7 +43,7 @@ export class BearerGuard extends AuthGuard('bearer') {
     return this.#ask(context, request, header, digest);
   }
 
-  /** Has passport judge the token, and remembers it where it is good. */
+  /** Has passport judge the token, and remembers it if it is good. */
   async #ask(context: ExecutionContext, request: Request, header: string, digest: string): Promise<boolean> {
     // RFC 6750 section 2.1 allows several spaces after the scheme, the strategy one.
     request.headers.authorization = header.replace(/^(bearer) +/i, '$1 ');
@@ -74,19 +75,14 @@ export class BearerGuard extends AuthGuard('bearer') {
   }
 }
 
-/** RFC 6750 section 3: the challenge of a 401, with an error code only where credentials came. */
+/** RFC 6750 section 3: the challenge of a 401, with an error code only if credentials came. */
 function challengeFor(error?: string): string {
   return `Bearer realm="${REALM}"${error === undefined ? '' : `, error="${error}"`}`;
 }
 
-/** Node keeps the first of several Authorization headers; a gateway might have read another, so none is believed. */
+/** Of several Authorization headers none is believed. */
 function onlyAuthorization(request: Request): string | undefined {
-  let found = 0;
-  for (let index = 0; index < request.rawHeaders.length; index += 2) {
-    const name = request.rawHeaders[index] as string;
-    if (name.length === 13 && name.toLowerCase() === 'authorization') found++;
-  }
-  if (found > 1) {
+  if (timesSent(request, 'authorization') > 1) {
     const headers = { 'WWW-Authenticate': challengeFor('invalid_request') };
     throw new Failure(400, 'Authorization must be sent once', { headers });
   }

@@ -39,7 +39,7 @@ const MALFORMED_LINE = new Failure(
   'The request must start with a line of a method, a target and HTTP/1.1 or HTTP/1.0, with one space between them',
 );
 const UNKNOWN_METHOD = new Failure(400, 'The request does not start with a method of HTTP');
-const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
+export const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
 const BAD_VERSION = new Failure(400, 'The HTTP version must be 1.1 or 1.0');
 const TUNNEL = new Failure(405, 'CONNECT is not served here', { headers: { Allow: 'POST, OPTIONS' } });
 const BAD_LINE_END = new Failure(400, 'A line of the request must end in CR and LF');

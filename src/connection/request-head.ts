@@ -1,6 +1,8 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { Failure } from '../errors/failure.js';
 import { connectionOf } from './connection.js';
+import { timesSent } from './field-lines.js';
+import { BAD_TARGET } from './framing.js';
 import type { Refuse } from './refuse.js';
 
 /**
@@ -11,7 +13,6 @@ const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 /** A request target in absolute form (RFC 9112 section 3.2.2), which every server must take. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/i;
 
-const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
 const NO_HOST = new Failure(400, 'Host is missing');
 const MANY_HOSTS = new Failure(400, 'Host must be sent once');
 const BAD_HOST = new Failure(400, 'Host must be a host name or address, with or without a port');
@@ -40,23 +41,17 @@ function toOriginForm(request: IncomingMessage): void {
   request.url = pathAndQuery.startsWith('/') ? pathAndQuery : `/${pathAndQuery}`;
 }
 
-function failureOf({ httpVersion, url = '', headers, rawHeaders }: IncomingMessage): Failure | undefined {
+function failureOf(request: IncomingMessage): Failure | undefined {
+  const { httpVersion, url = '', headers } = request;
   // An absolute form with a host that is none was left as it is.
   if (!url.startsWith('/') && url !== '*') return BAD_TARGET;
 
-  let hosts = 0;
-  let contentTypes = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
-    else if (name.length === 12 && name.toLowerCase() === 'content-type') contentTypes++;
-  }
+  const hosts = timesSent(request, 'host');
   const isCurrent = httpVersion === '1.1';
   if (hosts === 0 && isCurrent) return NO_HOST;
   if (hosts > 1) return MANY_HOSTS;
   if (!HOST.test(headers.host ?? '')) return BAD_HOST;
-  // Node keeps the first and forgets the others.
-  if (contentTypes > 1) return MANY_CONTENT_TYPES;
+  if (timesSent(request, 'content-type') > 1) return MANY_CONTENT_TYPES;
 
   const { expect } = headers;
   if (expect !== undefined && isCurrent && expect.toLowerCase() !== '100-continue')

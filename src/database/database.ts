@@ -10,20 +10,17 @@ import { maySucceedLater, StoreUnavailable } from './errors.js';
 import { migrate } from './migrate.js';
 import { HAS_SHARDS, SELECT_SHARDS, type ShardRow } from './shard-map.js';
 import { Shards } from './shards.js';
-import { Statements, type Statement } from './statements.js';
+import { LOG_MESSAGE, Statements, type Statement } from './statements.js';
 
 const START_RETRY_MS = 500;
-/** Of failed starts every so manieth is logged: the first, and then two a minute if each fails at once. */
+/** Log the first failed attempt, then every 60th: two a minute if each fails at once. */
 const ATTEMPTS_PER_LOG_LINE = 60;
 const READY_TIMEOUT_MS = 1_000;
 /** How often the shards are read again: they move when the cluster is rebalanced. */
 const SHARDS_MS = 60_000;
 
-/**
- * Writes nothing but an empty message to the server's log. Its commit waits, as a create's does, for the disk and for
- * synchronous standbys.
- */
-const COMMIT = "SELECT pg_logical_emit_message(true, '', '')";
+/** Stores nothing, and waits for what a create waits for. */
+const COMMIT = `SELECT ${LOG_MESSAGE}`;
 
 /** The connection to the database: its start, its readiness and its end. */
 @Injectable()

@@ -71,7 +71,7 @@ export function isValueError(error: unknown): boolean {
   return VALUE_ERROR.test(codeOf(error) ?? '');
 }
 
-/** Whether the statement may succeed where it is not a prepared one. It had no effect. */
+/** Whether the statement may succeed if it is not a prepared one. It had no effect. */
 export function blamesPreparation(error: unknown): boolean {
   return BLAMES_PREPARATION.test(codeOf(error) ?? '');
 }

@@ -21,6 +21,12 @@ const PAUSE_MS = 10;
 /** The same if the session was to blame: whatever leads to the right server needs a moment. */
 const NEW_SESSION_PAUSE_MS = 50;
 
+/**
+ * In a SELECT: writes an empty message to the server's log for each row, for which SELECT on the table suffices. So the
+ * statement has a commit of its own, which waits for the disk and for synchronous standbys, as a create's does.
+ */
+export const LOG_MESSAGE = "pg_logical_emit_message(true, '', '')";
+
 /** A statement with its parameters. With a name it goes out as a prepared statement. */
 export interface Statement {
   name?: string;

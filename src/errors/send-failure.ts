@@ -19,7 +19,7 @@ export function sendFailure(response: ServerResponse, failure: Failure, status =
 }
 
 /** @returns the whole answer as text, for a connection on which no request was read; it says that it is the last one. */
-export function failureMessage(failure: Failure, status = failure.error): string {
+export function failureMessage(failure: Failure): string {
   const body = JSON.stringify(bodyOf(failure));
   const headers = {
     'Content-Type': 'application/json',
@@ -29,7 +29,7 @@ export function failureMessage(failure: Failure, status = failure.error): string
     Connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`;
+  return `HTTP/1.1 ${failure.error} ${STATUS_CODES[failure.error]}\r\n${lines.join('')}\r\n${body}`;
 }
 
 function headersOf({ error, headers }: Failure): Readonly<Record<string, string>> {

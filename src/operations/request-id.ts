@@ -10,7 +10,7 @@ declare module 'express-serve-static-core' {
 
 const WELL_FORMED = /^[\w.:+/=-]{1,128}$/;
 
-/** The gateway's `X-Request-Id` where it is well-formed, which keeps it from forging log lines or headers; else a new one. */
+/** The gateway's `X-Request-Id` if it is well-formed, so that it cannot forge log lines or headers; else a new one. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && WELL_FORMED.test(given) ? given : randomUUID();

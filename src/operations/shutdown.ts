@@ -11,7 +11,7 @@ const POLL_MS = 20;
  * send one, and an answer may not have been taken yet.
  */
 const MOMENT_MS = 1_000;
-/** How long the database may take to close. Nothing is lost where it does not: every answered create is committed. */
+/** How long the database may take to close. Nothing is lost if it takes longer: every answered create is committed. */
 const CLOSE_MS = 3_000;
 
 /**

@@ -5,7 +5,7 @@ import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { Database } from '../database/database.js';
 import { StoreUnavailable } from '../database/errors.js';
-import type { Statement } from '../database/statements.js';
+import { LOG_MESSAGE, type Statement } from '../database/statements.js';
 import { FIXED_LIMITS, GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
 import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
 import { PlantEntity } from './plant.entity.js';
@@ -96,16 +96,14 @@ export class PlantsRepository extends Repository<PlantEntity> {
   }
 
   /**
-   * Reads the plants that have these ids, as durably as if they were stored now. Each row found also writes an empty
-   * message to the server's log (pg_logical_emit_message, for which SELECT and INSERT on the table suffice). So the
-   * statement has a commit of its own, which waits for the disk and for synchronous standbys. A row can be visible
-   * although its own commit gave up that wait; such a row is gone after a failover.
+   * Reads the plants that have these ids, as durably as if they were stored now (see {@link LOG_MESSAGE}). A row can be
+   * visible although its own commit gave up waiting for a standby; such a row is gone after a failover.
    */
   async #find(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
     const found = await this.database.query<Parameters<typeof fromRow>[0]>(
       {
-        text: `SELECT ${SELECTION}, pg_logical_emit_message(true, '', '') FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
+        text: `SELECT ${SELECTION}, ${LOG_MESSAGE} FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
         values: plants.map(({ id }) => id.toString()),
       },
       deadline,
