@@ -1,6 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { loadConfigOfProcess } from '../config/config.js';
 import { createLogger } from '../logging/logging.js';
+import { withoutSecrets } from '../logging/serialize-error.js';
 import { createDataSource } from './data-source.js';
 import { hasDatabase } from './embedded/data-folder.js';
 
@@ -14,7 +15,7 @@ export async function runCommand(failure: string, work: () => Promise<void>): Pr
   try {
     await work();
   } catch (error) {
-    console.error(`${failure}: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`${failure}: ${withoutSecrets(error instanceof Error ? error.message : String(error))}`);
     process.exitCode = 1;
   }
 }
