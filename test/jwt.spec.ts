@@ -70,6 +70,22 @@ let ec: Key;
 let keyServer: KeyServer;
 let service: TestService;
 
+const TIMERS = [
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+] as const;
+// Before the service starts: the fake monotonic clock starts at 0, so the real one may be ahead of it.
+beforeAll(() => {
+  jest.useFakeTimers({
+    advanceTimers: true,
+    doNotFake: [...TIMERS, 'nextTick', 'queueMicrotask', 'hrtime'],
+  });
+});
+
 beforeAll(async () => {
   [rsa, ec] = await Promise.all([makeKey('RS256'), makeKey('ES256')]);
   keyServer = new KeyServer();
@@ -81,6 +97,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   await keyServer.close();
+  jest.useRealTimers();
 });
 
 /** Puts the clocks forward, the wall clock and the monotonic one; timers go on as they are. */
@@ -88,23 +105,6 @@ function passTime(milliseconds: number): void {
   jest.advanceTimersByTime(milliseconds);
 }
 
-const TIMERS = [
-  'setTimeout',
-  'clearTimeout',
-  'setInterval',
-  'clearInterval',
-  'setImmediate',
-  'clearImmediate',
-] as const;
-beforeAll(() => {
-  jest.useFakeTimers({
-    advanceTimers: true,
-    doNotFake: [...TIMERS, 'nextTick', 'queueMicrotask', 'hrtime'],
-  });
-});
-afterAll(() => {
-  jest.useRealTimers();
-});
 beforeEach(async () => {
   keyServer.keys = await Promise.all([rsa, ec].map(publicJwk));
   keyServer.answer = undefined;
