@@ -4,8 +4,8 @@ import { sendFailure } from '../errors/send-failure.js';
 import { layersOf, type Layer } from './route-layers.js';
 
 /**
- * RFC 9110 sections 9.3.7 and 15.5.6 for every path that has a route: OPTIONS is answered with the methods of the path
- * in `Allow`, any other method that the path does not have with 405 and the same.
+ * Answers OPTIONS, and with 405 every method that the path does not have, on every path that has a route. Both answers
+ * list the path's methods in `Allow` (RFC 9110 sections 9.3.7 and 15.5.6).
  */
 export function allowedMethods(app: Express) {
   let methodsOf: ((path: string) => ReadonlySet<string>) | undefined;
@@ -28,7 +28,7 @@ export function allowedMethods(app: Express) {
   };
 }
 
-/** The set for a path that a route spells out is kept; that of any other path is found among the routes with parameters. */
+/** The methods of literal paths are kept. Those of any other path are looked up in the routes with parameters. */
 function methodsByPath(layers: Layer[]): (path: string) => ReadonlySet<string> {
   const methodsAt = (path: string) =>
     new Set(layers.filter((layer) => matches(layer, path)).flatMap(methodsOf));
@@ -47,7 +47,7 @@ function matches(layer: Layer, path: string): boolean {
   try {
     return layer.match(path) !== false;
   } catch {
-    // A parameter that is no valid percent-encoding: the router finds the same and refuses the request.
+    // The path has an invalid percent-encoding. The router finds this too and refuses the request.
     return false;
   }
 }

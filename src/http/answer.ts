@@ -1,11 +1,11 @@
 /**
- * What a handler returns if its response has headers of its own beside the JSON body.
+ * What a handler returns if its response has headers of its own.
  *
- * The handler names the headers and the adapter writes them together with all others: `response.setHeader()` would put
- * them into Node's table first, which costs a create more than this object does.
+ * The adapter writes them together with all others. `response.setHeader()` would put them into Node's table first,
+ * which costs a create more than this object does.
  */
 export class Answer<Body extends object, Headers extends Readonly<Record<string, unknown>>> {
-  /** @param headers field values by field name, each a string as it goes over the wire. */
+  /** @param headers field values by field name, as they are sent. */
   constructor(
     readonly body: Body,
     readonly headers: Headers,

@@ -6,7 +6,7 @@ import { Failure, RequestAborted } from '../errors/failure.js';
 import { sendFailure } from '../errors/send-failure.js';
 import type { Operations } from '../openapi/operations.js';
 
-/** Answers everything that is thrown on the way of a request. What is no {@link Failure} becomes one here. */
+/** Answers whatever is thrown while a request is handled. Any other error becomes a {@link Failure} here. */
 @Catch()
 export class FailureFilter implements ExceptionFilter {
   constructor(
@@ -20,7 +20,7 @@ export class FailureFilter implements ExceptionFilter {
     const failure = exception instanceof Failure ? exception : failureOf(exception, request);
     const { error, message, cause, log } = failure;
     if (log !== undefined) this.logger[log]({ err: cause, requestId: request.id, error }, message);
-    // A request that failed below Express while it was on its way here is answered already.
+    // The request failed below Express too, and was answered there.
     if (response.writableEnded) return;
     if (response.headersSent || failure instanceof RequestAborted) {
       response.locals.error = error;
@@ -31,15 +31,15 @@ export class FailureFilter implements ExceptionFilter {
   }
 }
 
-/** What Nest, Express and their middlewares throw; anything else is a bug, and is logged with its stack. */
+/** Converts what Nest, Express and their middleware throw. Anything else is a bug and is logged with its stack. */
 function failureOf(exception: unknown, request: Request): Failure {
   if (exception instanceof HttpException) {
     const error = exception.getStatus();
-    // Nest's own message for a request that no route takes repeats the path.
+    // Nest's own message for a path without a route repeats the path.
     const isUnrouted = error === 404 && request.route === undefined;
     if (error < 500) return new Failure(error, isUnrouted ? 'Nothing is at this path' : exception.message);
   }
-  // Express and its middlewares mark a fault of the request with a `status` (the http-errors convention).
+  // Express and its middleware mark a fault of the request with a `status` (the http-errors convention).
   const status = (exception as { status?: unknown } | null | undefined)?.status;
   if (typeof status === 'number' && status >= 400 && status < 500)
     return new Failure(status, STATUS_CODES[status] ?? 'The request cannot be served');

@@ -8,17 +8,17 @@ import { routeLiteralPaths } from './literal-routes.js';
 import { sendJson } from '../errors/send-json.js';
 
 /**
- * Connections that the kernel keeps until they are accepted; its own limit is 4,096 by default. Node's default of 511
- * overflows when a gateway opens its connections at once, and a client whose SYN was dropped waits 1, 3 or 7 seconds.
+ * How many connections the kernel keeps until they are accepted; its own limit is 4,096 by default. Node's default of
+ * 511 overflows if a gateway opens all its connections at once. A client whose SYN was dropped waits 1, 3 or 7 seconds.
  */
 const BACKLOG = 4_096;
 
 /**
- * Nest's Express adapter, with a fast path in and out. It changes no answer.
+ * Nest's Express adapter, with a fast path in and out. It changes no response.
  *
- * Express changes the prototype of every request and response with `Object.setPrototypeOf`, which throws away what V8 has
- * learned of the object's shape: a create took 2.6 times the CPU. Here the server's own classes already have Express's
- * prototypes, so there is nothing to change.
+ * Express changes the prototype of every request and response with `Object.setPrototypeOf`, which discards what V8 has
+ * learned about the object's shape: a create took 2.6 times the CPU. Here the server's own classes already have
+ * Express's prototypes, so nothing changes.
  */
 export class FastExpressAdapter extends ExpressAdapter {
   readonly #serverOptions: ServerOptions;
@@ -51,11 +51,11 @@ export class FastExpressAdapter extends ExpressAdapter {
       } as ServerOptions,
       routeLiteralPaths(app),
     );
-    // By default Node drops the headers beyond 2,000, perhaps a second Authorization among them. Their size is bounded anyway.
+    // By default Node drops all headers after the 2,000th, perhaps a second Authorization. Their size is bounded anyway.
     this.httpServer.maxHeadersCount = 0;
   }
 
-  /** Plain objects, as handlers return them, skip what Express does for each answer and nothing here uses. */
+  /** Plain objects, which handlers return, skip what Express does for each response and nothing here needs. */
   override reply(response: ServerResponse, body: unknown, status = response.statusCode): void {
     if (body instanceof Answer)
       sendJson(response, status, body.body as object, body.headers as Record<string, string>);

@@ -8,15 +8,15 @@ type Chains = Map<string, Map<string, Layer[]>>;
 /** A path that matches nothing but itself. */
 const LITERAL_PATH = /^\/[\w/.-]*$/;
 
-/** Express's router tells its subscribers of each layer, and of the route that was matched. */
+/** Express's router publishes here each layer that it runs and the route that it matched. */
 const routerTracing = tracingChannel('express.router.request');
 
 /**
- * A fast path: the layers that match a literal route are computed once and cached, and run as the router runs them.
- * Every other request uses Express's router, and so does each one that somebody traces.
+ * A fast path: the layers that match a literal route are found once, kept, and run as the router runs them. All other
+ * requests go through Express's router, and all requests do while it is traced.
  *
- * @param app an Express application with `case sensitive routing` and `strict routing`, that is complete when the first
- *   request comes, and whose last layers answer whatever is left over, as Nest's do.
+ * @param app an Express application with `case sensitive routing` and `strict routing`. It must be complete when the
+ *   first request arrives, and its last layers must answer whatever is left over, as Nest's do.
  */
 export function routeLiteralPaths(app: Express): RequestListener {
   let chains: Chains | undefined;
@@ -66,7 +66,7 @@ function chainsOf(layers: Layer[]): Chains {
         (layer) =>
           layer.match(path) !== false && (layer.route === undefined || layer.route._handlesMethod(method)),
       );
-      // A middleware of a part of the path sees another path, and a route with parameters sees these.
+      // A middleware mounted on part of the path sees another path, and a route with parameters sees their values.
       if (chain.every((layer) => layer.slash || layer.route?.path === path)) {
         ofPath.set(method.toUpperCase(), chain);
       }

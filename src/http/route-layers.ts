@@ -1,6 +1,6 @@
 import type { Express, NextFunction, Request, Response } from 'express';
 
-/** What Express's router keeps for each middleware and each route, and does not declare. */
+/** What Express's router keeps for each middleware and route. Its types do not declare it. */
 export interface Layer {
   /** Whether it is a middleware for every path. */
   slash: boolean;

@@ -1,49 +1,49 @@
 import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
 import { charactersOf, isSamePlant, type StoredPlant } from './plant.columns.js';
 
-/** created: stored now. repeated: the same plant was stored before. conflict: another plant has the id. */
+/** created: stored now. repeated: the same plant was already stored. conflict: another plant has the id. */
 export type CreateResult = 'created' | 'repeated' | 'conflict';
 
-/** What became of one row of a batch: whether this batch stored it, and the plant that has its id now. */
+/** The outcome for one row of a batch: whether this batch stored it, and the plant that has its id now. */
 export interface WrittenRow {
   isNew: boolean;
   stored: StoredPlant;
 }
 
 /**
- * Stores plants in one commit, each if no plant has its id.
+ * Stores plants in one commit. Skips those whose ids are taken.
  *
- * @param plants all of one lane, with different ids, in ascending order: two batches that insert the same ids in
- *   different orders would wait for each other.
+ * @param plants of one lane, with distinct ids in ascending order: two batches that insert the same ids in different
+ *   orders could deadlock.
  * @param deadline when to give up, in milliseconds of performance.now().
- * @param lane the lane they come from, an index of {@link Lanes.nodes}.
- * @returns what became of each, in the same order.
- * @throws {ValuesRefused} if the database refuses one of them, and so stored none.
- * @throws {StoreUnavailable} if it is not known whether they are stored.
+ * @param lane their lane, an index of {@link Lanes.nodes}.
+ * @returns the outcome for each plant, in the same order.
+ * @throws {ValuesRefused} if the database refuses one of them. Then none is stored.
+ * @throws {StoreUnavailable} if it is unknown whether they are stored.
  */
 export type WriteBatch = (plants: StoredPlant[], deadline: number, lane: number) => Promise<WrittenRow[]>;
 
-/** How creates are split: a statement holds plants of one lane, and one node of the database stores them. */
+/** How creates are split. A statement holds plants of one lane, and one node of the database stores a lane. */
 export interface Lanes {
-  /** The node of each lane, nodes counted from 0. */
+  /** The node of each lane. Nodes are numbered from 0. */
   readonly nodes: readonly number[];
-  /** @returns the lane of an id, an index of `nodes`. A wrong one costs speed and nothing else. */
+  /** @returns the lane of an id, an index of `nodes`. A wrong lane only costs speed. */
   readonly laneOf: (id: bigint) => number;
 }
 
 const ONE_LANE: Lanes = { nodes: [0], laneOf: () => 0 };
 
 export interface GroupCommitLimits {
-  /** Rows and characters of text in one statement; a single larger plant goes alone. */
+  /** Rows and characters of text in one statement. A larger plant is sent alone. */
   batchRows: number;
   batchCharacters: number;
-  /** Statements on their way at once, to one node and in all. */
+  /** Statements in flight, to one node and in total. */
   statementsPerNode: number;
   statements: number;
-  /** Creates, and characters of text, that may wait in all lanes together; beyond that a create is refused. */
+  /** Creates and characters of text that may wait, all lanes together. A create beyond that is refused. */
   waitingCreates: number;
   waitingCharacters: number;
-  /** The longest that a create may take, its waiting included, in milliseconds. */
+  /** How long a create may take, waiting included, in milliseconds. */
   timeoutMs: number;
 }
 
@@ -51,33 +51,33 @@ export interface GroupCommitLimits {
 export const FIXED_LIMITS = {
   batchRows: 64,
   batchCharacters: 1024 * 1024,
-  // Two keep a node busy while the answer of one is read; more make the batches smaller.
+  // Two keep a node busy while the answer of one is read. More make the batches smaller.
   statementsPerNode: 2,
   waitingCreates: 2_048,
   waitingCharacters: 16 * 1024 * 1024,
 } as const satisfies Partial<GroupCommitLimits>;
 
-/** If there are several nodes, the part of the waiting line that one may fill: one that hangs leaves room for the rest. */
+/** The share of the waiting line that one of several nodes may fill. A node that hangs leaves room for the others. */
 const NODE_PART = 0.5;
 
 interface Waiting {
   plant: StoredPlant;
   characters: number;
-  /** When it must be on its way, and when it must be answered, in milliseconds of performance.now(). */
+  /** When it must be sent and when it must be answered, in milliseconds of performance.now(). */
   sendBy: number;
   deadline: number;
   resolve: (result: CreateResult) => void;
   reject: (error: Error) => void;
 }
 
-/** What waits and what is on its way: in all, or to one node. */
+/** What waits and how many statements are in flight, in total or for one node. */
 class Load {
   creates = 0;
   characters = 0;
   statements = 0;
 }
 
-/** Creates that may go out together, oldest first. */
+/** Creates that may share a statement, oldest first. */
 interface Lane {
   readonly index: number;
   readonly node: Load;
@@ -85,9 +85,9 @@ interface Lane {
 }
 
 /**
- * Group commit: a commit costs the database about the same for one row as for many, so while a statement is on its way,
- * the creates that arrive wait together and go out in the next one. A create that finds nothing on its way goes out at
- * once; nothing ever waits for company. When a statement ends, the lane whose head has waited longest is next.
+ * Group commit. A commit costs the database about the same for one row as for many, so the creates that arrive while
+ * statements are in flight share the next one. A create is sent at once if a statement may be sent: it never waits for
+ * others to join it. When a statement ends, the lane whose oldest create has waited longest is next.
  */
 export class GroupCommit {
   readonly #inAll = new Load();
@@ -109,13 +109,13 @@ export class GroupCommit {
     return this.#inAll.creates;
   }
 
-  /** Splits the creates differently from now on, those that wait included. */
+  /** Uses these lanes from now on, also for the creates that wait. */
   useLanes({ nodes, laneOf }: Lanes): void {
     const waiting = this.#lanes.flatMap((lane) => this.#remove(lane, lane.waiting.length));
     const loads = new Map(nodes.map((node) => [node, new Load()]));
     this.#lanes = nodes.map((node, index) => ({ index, node: loads.get(node) as Load, waiting: [] }));
     this.#laneOf = laneOf;
-    // However many nodes hang, the others have slots of their own, as far as there are so many.
+    // Each node has statements of its own if there are enough, so that nodes that hang do not stop the others.
     const { statements, statementsPerNode } = this.limits;
     this.#statementsPerNode = Math.min(statementsPerNode, Math.max(1, Math.floor(statements / loads.size)));
     this.#nodePart = loads.size > 1 ? NODE_PART : 1;
@@ -126,8 +126,8 @@ export class GroupCommit {
   }
 
   /**
-   * @returns what became of the plant, once it is committed.
-   * @throws {StoreUnavailable} if too many creates wait already, or the time limit ends.
+   * @returns the outcome, once it is committed.
+   * @throws {StoreUnavailable} if too many creates wait, the time limit ends or the database fails.
    * @throws {ValuesRefused} if the database refuses this plant.
    */
   create(plant: StoredPlant): Promise<CreateResult> {
@@ -139,8 +139,8 @@ export class GroupCommit {
     return new Promise((resolve, reject) => {
       const { timeoutMs } = this.limits;
       const now = performance.now();
-      // Half of the time is for the statement. Creates sent just before their deadline would keep an overloaded store
-      // busy with statements that are then abandoned.
+      // Half of the time is kept for the statement. Creates sent just before their deadline would keep an overloaded
+      // store busy with statements that are then abandoned.
       const sendBy = now + timeoutMs / 2;
       this.#add(lane, { plant, characters, sendBy, deadline: now + timeoutMs, resolve, reject });
       if (this.#maySend(lane)) this.#sendFrom(lane);
@@ -152,7 +152,7 @@ export class GroupCommit {
     return this.#lanes[this.#laneOf(id)] as Lane;
   }
 
-  /** @param part of the waiting line that this load may be. A plant larger than that is taken when nothing waits. */
+  /** @param part the share of the waiting line that this load may fill. If nothing waits, any plant is accepted. */
   #isFull({ creates, characters }: Load, added: number, part: number): boolean {
     const { waitingCreates, waitingCharacters } = this.limits;
     return creates > 0 && (creates >= waitingCreates * part || characters + added > waitingCharacters * part);
@@ -162,7 +162,7 @@ export class GroupCommit {
     return this.#inAll.statements < this.limits.statements && node.statements < this.#statementsPerNode;
   }
 
-  /** Sends from the lanes whose heads have waited longest, as long as a lane may send. */
+  /** As long as a lane may send, sends from the one whose oldest create has waited longest. */
   #send(): void {
     for (;;) {
       let next: Lane | undefined;
@@ -225,7 +225,7 @@ export class GroupCommit {
 
   /** Settles every create of the batch, whatever happens. */
   async #commit(batch: Waiting[], lane: number): Promise<void> {
-    // An id that stands in the batch more than once goes out once, for the first; the others are judged by what is
+    // An id that is in the batch several times is sent once, for its first create. The others are compared with what is
     // stored then, as if they had come later.
     const groups = groupById(batch);
     try {
@@ -245,7 +245,7 @@ export class GroupCommit {
         }
       });
     } catch (error) {
-      // One refused row undoes its statement: the halves are sent alone until it stands alone.
+      // One refused row undoes its statement. The batch is halved until that row is alone.
       if (error instanceof ValuesRefused && batch.length > 1) {
         const middle = batch.length >> 1;
         await this.#commit(batch.slice(0, middle), lane);
@@ -256,7 +256,7 @@ export class GroupCommit {
     }
   }
 
-  /** Refuses the creates of a lane that did not get their turn in time. */
+  /** Refuses the creates of a lane that were not sent in time. */
   #expire(lane: Lane): void {
     const now = performance.now();
     let expired = 0;
@@ -267,7 +267,7 @@ export class GroupCommit {
     }
   }
 
-  /** One timer for all lanes, set while creates wait, for the oldest. */
+  /** One timer for all lanes, set for the oldest create. */
   #watchExpiry(): void {
     if (this.#inAll.creates === 0 || this.#expiry !== undefined) return;
     const sendBy = Math.min(...this.#lanes.map(({ waiting: [head] }) => head?.sendBy ?? Infinity));
@@ -282,7 +282,7 @@ export class GroupCommit {
   }
 }
 
-/** @returns the creates in ascending order of their ids; those of the same id together, as they came. */
+/** @returns the creates grouped by id, in ascending order of ids. A group keeps the order of arrival. */
 function groupById(creates: Waiting[]): [Waiting, ...Waiting[]][] {
   const groups: [Waiting, ...Waiting[]][] = [];
   for (const create of creates.toSorted((a, b) => compare(a.plant.id, b.plant.id))) {

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
 import type { components } from '../openapi/contract.generated.js';
 
-/** A plant as it is answered: the contract's Plant. */
+/** The plant in a response: the contract's Plant. */
 @ApiSchema({ name: 'Plant' })
 export class PlantDto implements Plant {
   @ApiProperty({ description: 'The name of the plant' })

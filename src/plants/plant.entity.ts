@@ -3,7 +3,7 @@ import { Column, CreateDateColumn, Entity, PrimaryColumn } from 'typeorm';
 /** A row of the table `plants`. */
 @Entity('plants')
 export class PlantEntity {
-  /** A `bigint` comes from the driver as text, since JavaScript's number cannot hold it. */
+  /** The driver returns a `bigint` as text, since a JavaScript number cannot hold it. */
   @PrimaryColumn({ type: 'bigint', primaryKeyConstraintName: 'plants_pkey' })
   id!: string;
 

@@ -7,7 +7,7 @@ const OUTCOMES = ['created', 'repeated', 'refused', 'unavailable'] as const;
 /** How a create ended. */
 export type CreateOutcome = (typeof OUTCOMES)[number];
 
-/** What Prometheus reads about plants. */
+/** The metrics of creates. */
 @Injectable()
 export class PlantsMetrics {
   readonly #creates: Counter<'outcome'>;

@@ -11,14 +11,14 @@ import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './p
 import { PlantEntity } from './plant.entity.js';
 import { PlantsMetrics } from './plants.metrics.js';
 
-/** Statements of up to so many rows are prepared. Parsing a larger one costs little beside what it inserts. */
+/** Statements of up to this many rows are prepared. Parsing a larger one costs little compared with its inserts. */
 const PREPARED_ROWS = 8;
-/** How often a row is tried again whose id was taken when it was inserted and free when it was looked up. */
+/** How often a row is tried if its id was taken at the INSERT and free at the SELECT, because a plant was deleted. */
 const MAX_ROUNDS = 3;
 
 type Insert = Omit<Statement, 'values'>;
 
-/** What inserts 1, 2, ... rows. */
+/** The statements that insert 1, 2, ... rows. */
 const INSERTS = Array.from({ length: FIXED_LIMITS.batchRows }, (_, index) => insertOf(index + 1));
 
 function insertOf(rows: number): Insert {
@@ -28,14 +28,14 @@ function insertOf(rows: number): Insert {
   });
   const text = `INSERT INTO plants (${COLUMNS.join(', ')}) VALUES ${values.join(',')} ON CONFLICT (id) DO NOTHING RETURNING id`;
   if (rows > PREPARED_ROWS) return { text };
-  // Behind a pooler another version of the service may have prepared statements of its own in the same session.
+  // Behind a pooler, another version of the service may have prepared its own statements in this session.
   return { text, name: `plants_${hash('sha256', text).slice(0, 16)}` };
 }
 
-/** Needs what {@link PlantsRepository} needs of the database, and stores nothing: no row of the table is chosen. */
+/** Succeeds if the database would accept creates, but stores nothing: it selects no row. */
 const STORES_NOTHING = `INSERT INTO plants (${COLUMNS.join(', ')}) SELECT ${COLUMNS.join(', ')} FROM plants WHERE false ON CONFLICT (id) DO NOTHING RETURNING id`;
 
-/** The table of plants. Creates go through a group commit; every statement touches rows by their ids alone. */
+/** The table of plants. Creates go through a group commit. Statements find rows by id alone. */
 @Injectable()
 export class PlantsRepository extends Repository<PlantEntity> {
   readonly #commits: GroupCommit;
@@ -96,8 +96,8 @@ export class PlantsRepository extends Repository<PlantEntity> {
   }
 
   /**
-   * Reads the plants that have these ids, as durably as if they were stored now (see {@link LOG_MESSAGE}). A row can be
-   * visible although its own commit gave up waiting for a standby; such a row is gone after a failover.
+   * Reads the plants that have these ids, and waits until they are durable (see {@link LOG_MESSAGE}): a row whose commit
+   * gave up waiting for a standby is visible, but a failover loses it.
    */
   async #find(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];

@@ -7,7 +7,7 @@ import type { PlantDto } from './plant.dto.js';
 import { PlantsMetrics } from './plants.metrics.js';
 import { PlantsRepository } from './plants.repository.js';
 
-/** What creating a plant means: the id is the idempotency key, so the same create may be sent again at any time. */
+/** Creates plants. The id is the idempotency key, so a client may send the same create again at any time. */
 @Injectable()
 export class PlantsService {
   constructor(
@@ -17,9 +17,9 @@ export class PlantsService {
 
   /**
    * @returns the plant, once it is durably stored: now, or by the same create earlier.
-   * @throws {Failure} 409 if another plant has the id; it is left as it is.
+   * @throws {Failure} 409 if another plant has the id. That plant stays unchanged.
    * @throws {ValuesRefused} if the database refuses the plant.
-   * @throws {StoreUnavailable} if the store cannot be reached or is overloaded; the same create may be sent again.
+   * @throws {StoreUnavailable} if the store cannot be reached or is overloaded. The same create may be sent again.
    */
   async createPlant(newPlant: NewPlantDto): Promise<PlantDto> {
     try {
