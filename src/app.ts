@@ -21,7 +21,7 @@ import { METRICS, type Metrics } from './operations/metrics.js';
 import { OperationsPort } from './operations/operations-port.js';
 import { refusalLog, requestLog } from './operations/request-log.js';
 
-/** Beside the token and the body: what tracing and gateways add, and a body's coding. */
+/** The request headers that the service reads, and those that tracing and gateways add. */
 const CORS_REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -33,10 +33,10 @@ const CORS_REQUEST_HEADERS = [
 ];
 
 /**
- * The whole service, not listening yet: what `main.ts` runs and what the tests test.
+ * Builds the whole service, for `main.ts` and for the tests. It does not listen yet.
  *
- * @param root the module to run, if it is more than the service's own.
- * @returns the application; its {@link Database} starts when it is initialised or listens.
+ * @param root the module to run, if it is not the service's own.
+ * @returns the application. Its {@link Database} starts when the application is initialised or listens.
  */
 export async function createApp(
   config: Config,
@@ -44,27 +44,27 @@ export async function createApp(
   root: DynamicModule = AppModule.forRoot(config, logger),
 ): Promise<NestExpressApplication> {
   const express = createExpress();
-  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths. Express looks at these two
-  // when the first route or middleware is added, which the adapter does.
+  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths. Express reads these two
+  // settings when the adapter adds the first route or middleware.
   express.enable('case sensitive routing').enable('strict routing');
   express.disable('x-powered-by').disable('etag');
-  // Nothing reads the query, so nothing (above all no token) can come from there.
+  // The query is never parsed, so that nothing, above all no token, is taken from it.
   express.set('query parser', false);
   express.set('trust proxy', config.http.trustProxy);
 
   const adapter = new FastExpressAdapter(express, {
     keepAliveTimeout: config.http.keepAliveTimeoutMs,
-    // connection/ keeps both, since it knows when a request begins, and the size of a head, to which Node adds nothing.
+    // connection/ keeps both time limits, since it knows when a request begins. It also limits the size of a head.
     headersTimeout: 0,
     requestTimeout: 0,
     maxHeaderSize: 2 * MAX_HEAD,
-    // Checked in connection/request-head.ts, where the answer has the Error body.
+    // connection/request-head.ts checks it and answers with the Error body.
     requireHostHeader: false,
   });
   const app = await NestFactory.create<NestExpressApplication>(root, adapter, {
     logger: new NestLogger(logger),
     abortOnError: false,
-    // The body is read by json-body/json-body.ts, after the guard and without loss.
+    // json-body/json-body.ts reads the body, after the guard and without rounding a number.
     bodyParser: false,
   });
   const metrics = app.get<Metrics>(METRICS);
@@ -83,7 +83,7 @@ export async function createApp(
       allowedHeaders: CORS_REQUEST_HEADERS,
       exposedHeaders: ['Plant-Id', 'X-Request-Id', 'WWW-Authenticate', 'Retry-After'],
       maxAge: 600,
-      // allowedMethods() answers OPTIONS, whoever asks.
+      // allowedMethods() answers every OPTIONS.
       preflightContinue: true,
     });
   }

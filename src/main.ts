@@ -12,22 +12,22 @@ import { welcome } from './welcome.js';
 
 const [STDOUT, STDERR] = [1, 2];
 
-/** Text for a person. It goes without a word if nobody can read it. */
+/** Writes text for a person. */
 function tell(text: string, fd: number): void {
   try {
     writeSync(fd, text);
   } catch {
-    // The reader is gone, or the disk is full.
+    // The reader is gone or the disk is full: nobody can be told.
   }
 }
 
-// What a library or Node itself writes must not end the process either.
+// A failed write by a library or by Node itself must not end the process either.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 try {
   const { config, token } = withOneTimeToken(loadConfigOfProcess());
   const logger = createLogger(config.operations);
-  // Node's own report would show all that hangs on the error, the values of a statement among it.
+  // Node's own report would show every property of the error, such as the values of a statement.
   process.on('uncaughtException', (error) => {
     logger.fatal({ err: error }, 'The service cannot go on');
     process.exit(1);
@@ -39,7 +39,7 @@ try {
   const { port } = app.getHttpServer().address() as AddressInfo;
   logger.info({ host: config.http.host, port }, 'Listening');
   const isUsable = await app.get(Database).started;
-  // Where standard output is no terminal, it has log lines and nothing else.
+  // If standard output is not a terminal, it carries only log lines.
   if (isUsable && !config.production)
     tell(welcome(config.http, port, token), isatty(STDOUT) ? STDOUT : STDERR);
 } catch (error) {

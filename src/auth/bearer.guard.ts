@@ -10,15 +10,15 @@ import { REALM } from './bearer.strategy.js';
 import type { Principal } from './principal.js';
 import { IS_PUBLIC } from './public.decorator.js';
 
-/** Passport is asked again after this time, so that a withdrawn key or token does not go on for long. */
+/** Passport is asked again after this time, so that a withdrawn key is not accepted for long. */
 const VERDICT_MAX_AGE_MS = 60_000;
 const VERDICTS_KEPT = 1_000;
 
 /**
- * Asks for a good bearer token on every route that is not public (RFC 6750).
+ * Requires a valid bearer token on every route that is not public (RFC 6750).
  *
- * Passport and its strategy are the one judge. Their verdict on a token that they accepted is remembered for a while,
- * by the digest of the header that carried it and never past the token's own end.
+ * Only passport and its strategy decide. A token that they accepted is remembered for a while, by the digest of its
+ * header and never past its expiry.
  */
 @Injectable()
 export class BearerGuard extends AuthGuard('bearer') {
@@ -43,9 +43,8 @@ export class BearerGuard extends AuthGuard('bearer') {
     return this.#ask(context, request, header, digest);
   }
 
-  /** Has passport judge the token, and remembers it if it is good. */
   async #ask(context: ExecutionContext, request: Request, header: string, digest: string): Promise<boolean> {
-    // RFC 6750 section 2.1 allows several spaces after the scheme, the strategy one.
+    // RFC 6750 section 2.1 allows several spaces after the scheme, but the strategy allows one.
     request.headers.authorization = header.replace(/^(bearer) +/i, '$1 ');
     await super.canActivate(context);
     const principal = request.user as Principal;
@@ -54,7 +53,7 @@ export class BearerGuard extends AuthGuard('bearer') {
     return true;
   }
 
-  /** Called with passport's verdict; `challenge` is what the strategy would have a 401 say. */
+  /** @param challenge the WWW-Authenticate that the strategy proposes. */
   override handleRequest<T>(
     error: unknown,
     principal: T | false,
@@ -63,7 +62,7 @@ export class BearerGuard extends AuthGuard('bearer') {
   ): T {
     if (error instanceof Error) throw error;
     if (principal) return principal;
-    // The strategy gives no challenge for an Authorization header of more or fewer parts than two.
+    // The strategy proposes no challenge if the Authorization header does not have exactly two parts.
     const { authorization = '' } = context.switchToHttp().getRequest<Request>().headers;
     const hasToken = /^bearer[ \t]/i.test(authorization);
     const refused =
@@ -75,12 +74,12 @@ export class BearerGuard extends AuthGuard('bearer') {
   }
 }
 
-/** RFC 6750 section 3: the challenge of a 401, with an error code only if credentials came. */
+/** RFC 6750 section 3: a challenge has an error code only if the request had credentials. */
 function challengeFor(error?: string): string {
   return `Bearer realm="${REALM}"${error === undefined ? '' : `, error="${error}"`}`;
 }
 
-/** Of several Authorization headers none is believed. */
+/** @throws {Failure} 400 if there are several Authorization headers: none of them can be trusted. */
 function onlyAuthorization(request: Request): string | undefined {
   if (timesSent(request, 'authorization') > 1) {
     const headers = { 'WWW-Authenticate': challengeFor('invalid_request') };

@@ -12,8 +12,8 @@ import type { Principal } from './principal.js';
 export const REALM = 'plant-store';
 
 /**
- * passport-http-bearer's strategy, the judge of every token. It would take a token from the query or the body too;
- * neither exists when it runs (the query is never parsed, the body is read after the guard).
+ * Checks every token. passport-http-bearer would also take a token from the query or the body, but neither exists when
+ * it runs: the query is never parsed, and the body is read after the guard.
  */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
@@ -37,7 +37,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   }
 }
 
-/** The code that checks JWTs is loaded only if it is used: 3 % of the start. */
+/** Loads the code that checks JWTs only if it is used: it takes 3 % of the start. */
 async function loadVerifier(...args: ConstructorParameters<typeof JwtVerifier>): Promise<JwtVerifier> {
   const verifier = await import('./jwt-verifier.js');
   return new verifier.JwtVerifier(...args);

@@ -13,21 +13,21 @@ import { Shards } from './shards.js';
 import { LOG_MESSAGE, Statements, type Statement } from './statements.js';
 
 const START_RETRY_MS = 500;
-/** Log the first failed attempt, then every 60th: two a minute if each fails at once. */
+/** The first failed attempt is logged, then every 60th: two a minute if each fails at once. */
 const ATTEMPTS_PER_LOG_LINE = 60;
 const READY_TIMEOUT_MS = 1_000;
-/** How often the shards are read again: they move when the cluster is rebalanced. */
+/** How often the shards are read: they move when the cluster is rebalanced. */
 const SHARDS_MS = 60_000;
 
-/** Stores nothing, and waits for what a create waits for. */
+/** Stores nothing, but its commit waits as a create's does. */
 const COMMIT = `SELECT ${LOG_MESSAGE}`;
 
 /** The connection to the database: its start, its readiness and its end. */
 @Injectable()
 export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   /**
-   * True when the database can be used for the first time, false if the service was stopped before that.
-   * Rejects if it cannot be used without a change of the configuration.
+   * Resolves to true once the database can be used, to false if the service stops before that. Rejects if the database
+   * cannot be used until somebody changes its configuration.
    */
   readonly started: Promise<boolean>;
   readonly shards: Shards;
@@ -35,7 +35,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #statements: Statements;
   #usable = false;
   #stopping = false;
-  /** What a create needs, as statements that change nothing. */
+  /** Statements that change nothing and succeed if the operations' would. */
   readonly #needs: Statement[] = [];
   #look: Promise<boolean> | undefined;
   #wasReady = true;
@@ -51,7 +51,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     this.shards = new Shards((id) => this.#lookAtShard(id), logger);
   }
 
-  /** Starts without being waited for: the service listens meanwhile, and says that it is not ready. */
+  /** Nothing waits for the start: the service listens meanwhile and reports that it is not ready. */
   onApplicationBootstrap(): void {
     const start = this.#start();
     start.catch(() => undefined);
@@ -60,7 +60,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.#stopping = true;
-    // If another part of the application failed first, there was no start.
+    // If another part of the application failed to start, this one never started.
     this.#resolveStarted(Promise.resolve(false));
     await this.started.catch(() => undefined);
     this.#usable = false;
@@ -69,23 +69,22 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * Adds to what the service needs to be ready.
+   * Makes the readiness depend on a statement.
    *
-   * @param text a statement that succeeds if those of an operation would, and changes nothing.
+   * @param text a statement that changes nothing and succeeds if those of an operation would.
    */
   need(text: string): void {
     this.#needs.push({ text, values: [] });
   }
 
   /**
-   * Whether the statements of the operations would succeed now, for some shard if not for all. The table of plants may
-   * be missing or locked, a column or a right may be missing, or the server may take no writes. Some faults, such as a
-   * full disk, only the creates themselves find. So after a failed statement it takes a time and a commit until the
-   * service is ready again.
+   * Whether the statements of the operations would succeed now, on at least one shard. The table may be missing or
+   * locked, a column or a right may be missing, or the server may take no writes. Only the creates themselves find some
+   * faults, such as a full disk. So after a failed statement the service needs a pause and a commit to be ready again.
    */
   async isReady(): Promise<boolean> {
     if (!this.#usable || this.shards.haveJustFailed) return false;
-    // However many ask at once, they get one connection of the pool between them.
+    // Concurrent probes share one connection of the pool.
     this.#look ??= this.#tryNeeds().finally(() => (this.#look = undefined));
     return this.#look;
   }
@@ -111,9 +110,9 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * See {@link Statements.run}. A failure is logged here, and counts against the readiness.
+   * See {@link Statements.run}. A failure is logged here and affects the readiness.
    *
-   * @param shard the one that its rows belong to, as {@link Shards} numbers them.
+   * @param shard the shard of its rows, as {@link Shards} numbers them.
    */
   async query<Row>(statement: Statement, deadline: number, shard = 0): Promise<Row[]> {
     try {
@@ -130,7 +129,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
-  /** Learns where rows are stored, now and every minute. Without an answer, what is known stays: it costs speed only. */
+  /** Reads where rows are stored, now and every minute. If that fails, the old map stays: it may only cost speed. */
   async #readShards(): Promise<void> {
     const deadline = performance.now() + this.config.database.timeoutMs;
     try {

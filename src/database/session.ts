@@ -2,24 +2,24 @@ import pg from 'pg';
 import type { DatabaseServer } from '../config/database-url.js';
 import { maySucceedLater } from './errors.js';
 
-/** A session ends after at most this time, so that the pool follows an address that moves. */
+/** A session ends after at most this time, so that the pool follows a host name whose address changes. */
 const MAX_AGE_MS = 5 * 60_000;
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
 export type SessionOptions = pg.ClientConfig & Partial<Pick<DatabaseServer, 'hosts' | 'needsWritable'>>;
 
-/** One session of the pool, on whichever of the hosts takes writes. */
+/** One session of the pool, on a host that takes writes if `needsWritable`. */
 export class Session extends pg.Client {
   readonly createdAt = performance.now();
-  /** In milliseconds of performance.now(); jittered, so that sessions do not end together. */
+  /** In milliseconds of performance.now(). Jittered, so that sessions do not end together. */
   readonly expiresAt = this.createdAt + MAX_AGE_MS * (0.8 + 0.2 * Math.random());
-  /** Why the latest statement does not count, although the server says that it succeeded. */
+  /** Why the latest statement failed, although the server reported success. */
   fault: Error | undefined;
 
   constructor(private readonly options: SessionOptions) {
     super(options);
-    // Whoever uses the session when it is lost is told by a rejected statement.
+    // If the session is lost, the statement that uses it is rejected.
     this.on('error', () => undefined);
     // An administrator can cancel a commit's wait for a synchronous standby. The commit then succeeds with a warning.
     this.on('notice', ({ routine, message }) => {
@@ -51,7 +51,7 @@ export class Session extends pg.Client {
 
 type Host = DatabaseServer['hosts'][number];
 
-/** @returns the host that is the first to answer that it can be used. All are asked at once: one may not answer at all. */
+/** @returns the first host that answers that it can be used. All are asked at once, since some may not answer. */
 async function findHost(hosts: Host[], options: SessionOptions): Promise<Host> {
   try {
     return await Promise.any(hosts.map((host) => ask(host, options)));
@@ -71,7 +71,7 @@ async function ask({ host, port }: Host, options: SessionOptions): Promise<Host>
     if (options.needsWritable === true) {
       const { rows } = await client.query<{ transaction_read_only: string }>('SHOW transaction_read_only');
       if (rows[0]?.transaction_read_only === 'on') {
-        // The SQLSTATE read_only_sql_transaction, with which a statement would fail there.
+        // read_only_sql_transaction, the SQLSTATE with which a write would fail there.
         throw Object.assign(new Error('The host takes no writes'), { code: '25006' });
       }
     }

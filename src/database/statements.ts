@@ -14,20 +14,20 @@ import {
 } from './errors.js';
 import type { Session } from './session.js';
 
-/** How often a statement is sent at most if the database says that it may be sent again. */
+/** How often a statement is sent at most, if the database's error says that it may be sent again. */
 const MAX_ATTEMPTS = 4;
-/** The longest pause before the second attempt; before the third it is twice as long, and so on. */
+/** The longest pause before the second attempt. It is twice as long before the third, and so on. */
 const PAUSE_MS = 10;
-/** The same if the session was to blame: whatever leads to the right server needs a moment. */
+/** The same if the session is to blame. A DNS entry or a proxy needs a moment to lead to the right server. */
 const NEW_SESSION_PAUSE_MS = 50;
 
 /**
- * In a SELECT: writes an empty message to the server's log for each row, for which SELECT on the table suffices. So the
- * statement has a commit of its own, which waits for the disk and for synchronous standbys, as a create's does.
+ * Makes a SELECT write to the write-ahead log for each row; it needs no more rights than SELECT. So the statement's own
+ * commit waits for the disk and for synchronous standbys, as a create's does.
  */
 export const LOG_MESSAGE = "pg_logical_emit_message(true, '', '')";
 
-/** A statement with its parameters. With a name it goes out as a prepared statement. */
+/** A statement with its parameters. If it has a name, it is sent as a prepared statement. */
 export interface Statement {
   name?: string;
   text: string;
@@ -36,11 +36,11 @@ export interface Statement {
 
 type PooledSession = Session & PoolClient;
 
-/** Runs statements, each within its time limit and on a session that can be trusted. */
+/** Runs statements, each within its time limit. */
 export class Statements {
-  /** Whether statements that have a name go out as prepared statements. */
+  /** Whether statements that have a name are prepared. */
   #prepares = true;
-  /** Sessions that were made before are not used, in milliseconds of performance.now(). */
+  /** Sessions that were made before this are not used, in milliseconds of performance.now(). */
   #trustedSince = 0;
   #hasToldOfLoss = false;
 
@@ -53,12 +53,12 @@ export class Statements {
 
   /**
    * @param statement a prepared one is parsed and planned once for each session. If sessions do not keep it, as behind a
-   *   pooler that hands them on from transaction to transaction, none is prepared from then on.
+   *   pooler in transaction mode, none is prepared from then on.
    * @param deadline when the statement is given up, in milliseconds of performance.now().
    * @returns the rows.
    * @throws {StoreUnavailable} if the database cannot be reached, fails, or does not answer in time. The statement may
-   *   have taken effect all the same.
-   * @throws {ValuesRefused} if it refuses the parameters.
+   *   still have taken effect.
+   * @throws {ValuesRefused} if the database refuses the parameters.
    */
   async run<Row>(statement: Statement, deadline: number): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
@@ -80,7 +80,7 @@ export class Statements {
         if (performance.now() >= deadline || attempt === MAX_ATTEMPTS || !isRetryable(error))
           throw new StoreUnavailable('The store cannot be reached', { cause: error });
         const isSessionsFault = blamesSession(error);
-        // Those that wait in the pool were made in the same circumstances.
+        // The other sessions of the pool probably have the same fault.
         if (isSessionsFault) this.#trustedSince = performance.now();
         await delay(Math.random() * attempt * (isSessionsFault ? NEW_SESSION_PAUSE_MS : PAUSE_MS));
       }
@@ -102,7 +102,7 @@ export class Statements {
         const acquired = await this.#acquire();
         let isUsable = true;
         try {
-          // Whoever asked was answered while this waited for a session.
+          // The caller was answered while this waited for a session.
           if (isLate) return [];
           session = acquired;
           const { rows } = await session.query<Row & QueryResultRow>(statement);
@@ -112,7 +112,7 @@ export class Statements {
           isUsable = !blamesSession(error);
           throw error;
         } finally {
-          // A statement that ends while it is given up leaves a connection that nothing else may use.
+          // An abandoned session is closed before the pool gets it back, even if its statement ended meanwhile.
           await abandoned;
           acquired.release(!isUsable);
         }
@@ -123,7 +123,7 @@ export class Statements {
     });
   }
 
-  /** @returns a session of the pool that is neither too old nor distrusted. */
+  /** @returns a session of the pool that is trusted and has not expired. */
   async #acquire(): Promise<PooledSession> {
     for (;;) {
       const pool = poolOf(this.dataSource);
@@ -135,7 +135,7 @@ export class Statements {
     }
   }
 
-  /** Logs the first connection of an outage that is lost while nothing uses it. */
+  /** Logs only the first idle connection that an outage cuts. */
   #tellOfLoss(error: Error): void {
     if (!this.#hasToldOfLoss) this.logger.warn({ err: error }, 'An idle database connection was lost');
     this.#hasToldOfLoss = true;

@@ -6,24 +6,24 @@ import type { Refusal } from '../connection/refuse.js';
 import type { Metrics } from './metrics.js';
 
 /**
- * W3C Trace Context, section 3.2: version, trace id, parent id, flags. Version ff and ids of zeros are invalid; only
- * versions after 00 may go on after the flags.
+ * W3C Trace Context, section 3.2: version, trace id, parent id, flags. Version ff and ids of zeros are invalid. Only
+ * versions after 00 may have more after the flags.
  */
 const TRACEPARENT =
   /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-|$)/;
 
-/** The label of a request that no route takes. */
+/** The label of a request that matches no route. */
 const UNMATCHED = 'unmatched';
 
 /** RFC 7239 section 6: a node, quoted or not, with its port. */
 const FORWARDED_ADDRESS = /^"?(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d+)?"?$/i;
 
-/** nginx's number for a client that went away before there was an answer. Nobody was sent it. */
+/** nginx's status for a client that disconnected before the response. It is never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 /**
- * One log line and one observation for each request, when its response has ended. They name the route's template, never
- * what the client wrote: path, query, headers and body stay out of the log.
+ * Writes one log line and one observation for each request, when its response has ended. They name the route's
+ * template. The client's path, query, headers and body stay out of the log.
  */
 export function requestLog(logger: Logger, metrics: Metrics) {
   return (request: Request, response: Response, next: NextFunction): void => {
@@ -57,7 +57,7 @@ export function requestLog(logger: Logger, metrics: Metrics) {
 }
 
 /**
- * @param forwarded an address of a socket, or what a trusted proxy wrote to X-Forwarded-For: some add a port.
+ * @param forwarded the address of a socket, or a trusted proxy's entry of X-Forwarded-For, to which some add a port.
  * @returns the IP address alone, or undefined if there is none.
  */
 export function addressOf(forwarded = ''): string | undefined {
@@ -66,7 +66,7 @@ export function addressOf(forwarded = ''): string | undefined {
   return isIP(address) === 0 ? undefined : address;
 }
 
-/** The same line and observation for what is refused before Express sees it: there is no route, and no id. */
+/** The same for a request that is refused before Express sees it. It has no route and no id. */
 export function refusalLog(logger: Logger, metrics: Metrics) {
   return ({ method, status, error, client }: Refusal): void => {
     metrics.observeRequest(method ?? 'other', UNMATCHED, status, 0);
