@@ -6,19 +6,19 @@ import { ServiceProcess } from './support/service-process.js';
 import { unusedId } from './support/service.js';
 
 const MB = 1024 * 1024;
-/** As long as a body may be, but for what stands around the costly part. */
+/** The default limit of a body, less room for what surrounds the costly part. */
 const WHOLE = MB - 100;
 
 /**
- * What one bad request may cost, in milliseconds of processor time: what else the machine does is not in it. Most take
- * less than a tenth. While one is read, nobody else is answered.
+ * The most that one bad request may cost, in milliseconds of the service's processor time. Most cost less than a tenth
+ * of it. The service answers nobody else while it reads one.
  */
 const LIMIT_MS = 200;
-/** Twice the bytes may take about twice the time: not four times, as if each part looked at all the others. */
+/** Cost must be linear: twice the bytes take about twice the time, whereas a quadratic cost takes four times. */
 const MAX_GROWTH = 3;
-/** What is measured has noise, such as a garbage collection that others brought about: the best of these counts. */
+/** The lowest of this many costs counts, because others contain noise (a garbage collection, for example). */
 const TRIES = 5;
-/** In use, and in RAM with the garbage, whose size is a matter of chance. */
+/** `used` is memory in use; `resident` also contains garbage, whose size depends on chance. */
 const LIMIT_MB = { used: 32, resident: 64 };
 
 interface BadRequest {
@@ -37,7 +37,7 @@ const nested = (bytes: number, open: string, close: string) => {
 const EMPTY_MEMBER = gzipSync('');
 const GZIP = { 'Content-Encoding': 'gzip' };
 
-/** Each for a number of bytes; those that are compressed are of that size before or after. */
+/** Bad requests, each of a given size in bytes (for some of the compressed ones: before compression). */
 const COSTLY: Record<string, (bytes: number) => BadRequest> = {
   'an id of many digits': (bytes) => ({ body: `{"id":${'9'.repeat(bytes)},"name":"a"}`, error: 422 }),
   'an id with many zeros': (bytes) => ({
@@ -49,7 +49,7 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
     error: 422,
   }),
   'an id of 1e1000000000': () => ({ body: '{"id":1e1000000000,"name":"a"}', error: 422 }),
-  'a long number that comes again and again': (bytes) => ({
+  'a long number, then many members with one name': (bytes) => ({
     body: member(`1.${'0'.repeat(bytes / 2)},${many(bytes / 2, 6, () => '"x":1')},"x":2`),
     error: 400,
   }),
@@ -57,26 +57,26 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
   'brackets that open and close': (bytes) => ({ body: nested(bytes, '[', ']'), error: 400 }),
   'brackets in a member': (bytes) => ({ body: member(nested(bytes, '[', ']')), error: 400 }),
   'objects in objects': (bytes) => ({ body: member(nested(bytes, '{"a":', '}')), error: 400 }),
-  'brackets and braces that nobody closes': (bytes) => ({ body: '[{"a":'.repeat(bytes / 6), error: 400 }),
+  'brackets and braces that are never closed': (bytes) => ({ body: '[{"a":'.repeat(bytes / 6), error: 400 }),
   'a list of lists': (bytes) => ({ body: member(`[${many(bytes, 3, () => '[]')},]`), error: 400 }),
   'a list of objects': (bytes) => ({ body: member(`[${many(bytes, 3, () => '{}')},]`), error: 400 }),
   'a list of numbers': (bytes) => ({ body: member(`[${many(bytes, 4, () => '1e9')},]`), error: 400 }),
-  'names without end': (bytes) => ({ body: `{${many(bytes, 12, (index) => `"${index}":1`)},}`, error: 400 }),
-  // V8 took an array index for its own hash before CVE-2026-21717 was mended: all of these have one.
-  'names that had one hash': (bytes) => ({
+  'many names': (bytes) => ({ body: `{${many(bytes, 12, (index) => `"${index}":1`)},}`, error: 400 }),
+  // Before the fix of CVE-2026-21717, V8 gave all of these names the same hash.
+  'names with one hash': (bytes) => ({
     body: `{${many(bytes, 15, (index) => `"${1_006_632_960 + index * 2 ** 15}":0`)},"":1,"":2}`,
     error: 400,
   }),
-  'one name again and again': (bytes) => ({ body: `{${many(bytes, 5, () => '"":1')},"":2}`, error: 400 }),
+  'one name many times': (bytes) => ({ body: `{${many(bytes, 5, () => '"":1')},"":2}`, error: 400 }),
   'a text of escapes': (bytes) => ({ body: `{"id":1,"name":"${'\\u0000'.repeat(bytes / 6)}"}`, error: 400 }),
-  'a text of quotes that is not closed': (bytes) => ({
+  'a text of quotes that is never closed': (bytes) => ({
     body: `{"id":1,"name":"${'\\"'.repeat(bytes / 2)}`,
     error: 400,
   }),
   'white space': (bytes) => ({ body: ' '.repeat(bytes), error: 400 }),
   'a gzip bomb': (bytes) => ({ body: gzipSync(Buffer.alloc(64 * bytes, ' ')), headers: GZIP, error: 413 }),
   'compressed brackets': (bytes) => ({ body: gzipSync(nested(bytes, '[', ']')), headers: GZIP, error: 400 }),
-  'a bomb without a token': (bytes) => ({
+  'a gzip bomb without a token': (bytes) => ({
     body: gzipSync(Buffer.alloc(64 * bytes, ' ')),
     headers: { ...GZIP, Authorization: undefined },
     error: 401,
@@ -86,7 +86,7 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
     headers: { Authorization: `${'\u00a0'.repeat(bytes / 70)}a b` },
     error: 401,
   }),
-  'a media type without end': (bytes) => ({
+  'a media type with many parameters': (bytes) => ({
     body: '{}',
     headers: { 'Content-Type': `a/b${';a=b'.repeat(bytes / 300)}` },
     error: 415,
@@ -116,7 +116,7 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
     headers: { Host: `${'a.'.repeat(bytes / 140)}/` },
     error: 400,
   }),
-  'a length with many spaces': (bytes) => ({
+  'a Content-Length with many spaces': (bytes) => ({
     body: '{}',
     headers: { 'Content-Length': `2${' '.repeat(bytes / 70)}x` },
     error: 400,
@@ -131,7 +131,7 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
       'Access-Control-Request-Headers',
     ].flatMap((name) =>
       ['1,', ' ', ':', '1.', 'f:', ';='].map((part) => [
-        `${name} of many ${JSON.stringify(part)}`,
+        `${name} with many ${JSON.stringify(part)}`,
         (bytes: number): BadRequest => ({
           body: '{}',
           headers: { [name]: `0${part.repeat(bytes / 70 / part.length)}1` },
@@ -145,14 +145,14 @@ const COSTLY: Record<string, (bytes: number) => BadRequest> = {
     headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
     error: 400,
   }),
-  'members of gzip without content': (bytes) => ({
+  'many empty gzip members': (bytes) => ({
     body: Buffer.concat(Array.from({ length: bytes / 20 }, () => EMPTY_MEMBER)),
     headers: GZIP,
     error: 400,
   }),
 };
 
-/** Small ones, of which many come. */
+/** Small requests that fail; many of them are sent. */
 const SMALL: [body: string, headers: Record<string, string | undefined>, path?: string][] = [
   ['{', {}],
   ['{}', {}],
@@ -174,7 +174,7 @@ const AT_ONCE = 16;
 let database: TestDatabase;
 let service: ServiceProcess;
 let before: Memory;
-/** What as many small requests cost that are answered 200, in milliseconds of processor time. */
+/** The cost of as many small requests that are answered 200, in milliseconds of processor time. */
 let costOfGoodOnes: number;
 
 const create = async (name = 'a') => {
@@ -183,11 +183,11 @@ const create = async (name = 'a') => {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // With these every header is read that can be.
+  // With these the service reads every header that it ever reads.
   const readers = { TRUST_PROXY: 'loopback', CORS_ORIGINS: 'https://a.example', LOG_LEVEL: 'info' };
   service = await ServiceProcess.start({ ...database.env, ...readers });
   expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
-  // Memory that as many good requests of these sizes take is not what is looked for.
+  // Good requests of these sizes take memory too; only what bad ones take beyond it counts.
   for (let count = 0; count < 10; count++) await create('a'.repeat(WHOLE));
   costOfGoodOnes = await cpuOf(() => inTurn(MANY, () => create()));
   before = await memory();
@@ -197,7 +197,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Some at once, the next when one is done. */
+/** Does `work` `count` times, `AT_ONCE` at a time. */
 async function inTurn(count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async () => {
@@ -215,7 +215,7 @@ async function memory(): Promise<Memory> {
   return { used: await service.memory(), resident: service.residentMemory() };
 }
 
-/** @returns the processor time that the service used meanwhile, in milliseconds. */
+/** @returns the processor time that the service uses during `work`, in milliseconds. */
 async function cpuOf(work: () => Promise<void>): Promise<number> {
   const begun = await service.cpuMs();
   await work();
@@ -235,14 +235,14 @@ async function costOf({ body, headers, error }: BadRequest): Promise<number> {
   return Math.min(...costs);
 }
 
-test.each(Object.entries(COSTLY))('Costs no more than its size explains: %s', async (_what, request) => {
+test.each(Object.entries(COSTLY))('Costs time in proportion to the size: %s', async (_what, request) => {
   const [half, whole] = [await costOf(request(WHOLE / 2)), await costOf(request(WHOLE))];
   expect(whole).toBeLessThanOrEqual(LIMIT_MS);
-  // Below this the noise is larger than the difference.
+  // Below 10 ms the noise is larger than the difference.
   if (half > 10) expect(whole / half).toBeLessThanOrEqual(MAX_GROWTH);
 });
 
-test('4,000 small requests that fail cost no more than as many that are stored', async () => {
+test('4,000 small requests that fail cost no more than 4,000 creates', async () => {
   const cost = await cpuOf(() =>
     inTurn(MANY, async (index) => {
       const [body, headers, path] = SMALL[index % SMALL.length] as (typeof SMALL)[number];
@@ -252,9 +252,9 @@ test('4,000 small requests that fail cost no more than as many that are stored',
   expect(cost).toBeLessThanOrEqual(costOfGoodOnes);
 });
 
-test('All of them together leave the memory as it was', async () => {
-  // A connection that was cut lingers for a while, with what it holds.
-  await until('the memory is as it was', async () => {
+test('Bad requests leave no memory in use', async () => {
+  // A connection that was cut keeps its memory for a while.
+  await until('the memory is free again', async () => {
     const after = await memory();
     return after.used - before.used <= LIMIT_MB.used && after.resident - before.resident <= LIMIT_MB.resident;
   });

@@ -47,7 +47,7 @@ describe('The embedded database', () => {
   const create = (id: bigint) => post(service.port, `{"id":${id},"name":"a"}`);
   const ready = async () => (await fetch(`${service.url}/health/ready`)).status;
 
-  test('has one session: while a transaction of another keeps it, creates are 503 in time, and 200 afterwards', async () => {
+  test('has one session: while another transaction holds it, creates are answered 503 in time, and 200 afterwards', async () => {
     const other = service.app.get(DataSource).createQueryRunner();
     await other.startTransaction();
     const ids = Array.from({ length: 5 }, unusedId);
@@ -65,7 +65,7 @@ describe('The embedded database', () => {
     expect(await ready()).toBe(200);
   });
 
-  test('forgets the transaction of a session that was lost', async () => {
+  test('rolls back the transaction of a lost session', async () => {
     const [lost, kept] = [unusedId(), unusedId()];
     const other = service.app.get(DataSource).createQueryRunner();
     await other.startTransaction();
@@ -81,21 +81,21 @@ describe('The embedded database', () => {
     ]);
   });
 
-  test('starts although a kill left the lock of PostgreSQL empty', async () => {
+  test('starts even if a kill left an empty postmaster.pid', async () => {
     await service.stop();
     writeFileSync(join(folder.database, 'postmaster.pid'), '');
     service = await start();
     expect((await create(unusedId())).status).toBe(200);
   });
 
-  test('is not opened twice: a second service says who holds the folder, and does not start', async () => {
+  test('is never open twice: a second service says who holds the folder, and does not start', async () => {
     await expect(startService({ database })).rejects.toThrow(
       new RegExp(`^${folder.path} is in use by process ${process.pid} on .+, since \\d{4}-`),
     );
     expect((await create(unusedId())).status).toBe(200);
   });
 
-  test('keeps columns and rows that the service does not know, over a restart', async () => {
+  test('keeps columns that the service does not know over a restart', async () => {
     const id = unusedId();
     await service.sql('ALTER TABLE plants ADD extra text');
     await service.sql(`INSERT INTO plants (id, name, extra) VALUES (${id}, 'a', 'kept')`);
@@ -145,12 +145,12 @@ describe('A data folder', () => {
       /but base\/5\/2613, base\/5\/2683 are missing/,
     ],
     [
-      'has lost its log',
+      'has lost its write-ahead log',
       ({ database }) => rmSync(join(database, 'pg_wal', '000000010000000000000001')),
       /^The database in .+ does not open: could not locate a valid checkpoint record at \S+\. If it is damaged, restore /,
     ],
     [
-      'is of another version of PostgreSQL',
+      'belongs to another version of PostgreSQL',
       ({ database }) => writeFileSync(join(database, 'PG_VERSION'), '17\n'),
       /does not open: .+ PostgreSQL version 17, .+ this version 18\.\d+\. If another release made it, move the plants as docs\/OPERATIONS\.md says/,
     ],
@@ -160,14 +160,14 @@ describe('A data folder', () => {
       /^The data folder .+ had a database once: it holds lock-holder.*, but its folder postgres is missing\./,
     ],
     [
-      'is the folder inside it',
+      'is the database folder itself',
       ({ path, database }) => {
         cpSync(database, path, { recursive: true });
         rmSync(database, { recursive: true });
       },
       /^The data folder .+ holds PG_VERSION, base, .+ and no database: its folder postgres is missing\. Set DATA_DIR to/,
     ],
-  ])('that %s is refused, and stays as it is', async (_, damage, message) => {
+  ])('that %s is refused and not changed', async (_, damage, message) => {
     const folder = copy();
     damage(folder);
     const before = readdirSync(folder.path, { recursive: true, encoding: 'utf8' });
@@ -178,7 +178,7 @@ describe('A data folder', () => {
     expect(added.filter((name) => !/^lock\.\d+$|postmaster\.pid$/.test(name))).toEqual([]);
   });
 
-  test('that is open to other users is closed to them, and what comes into it', async () => {
+  test('that other users can read becomes private, and so do new files in it', async () => {
     const folder = copy();
     for (const path of [folder.path, folder.database]) chmodSync(path, 0o755);
     chmodSync(join(folder.database, 'global/pg_control'), 0o666);
@@ -193,11 +193,11 @@ describe('A data folder', () => {
     }
   });
 
-  test('that was just made is closed to other users, whatever the umask', () => {
+  test('is private when it is made, whatever the umask', () => {
     expect(openToOthers(whole.path)).toEqual([]);
   });
 
-  test('with variables of another server in the environment: none of them reaches it', async () => {
+  test('ignores the PG... variables of the environment', async () => {
     const service = await ServiceProcess.start({
       DATA_DIR: copy().path,
       PGHOST: '192.0.2.1',
@@ -224,7 +224,7 @@ describe('A data folder', () => {
     }
   });
 
-  test('forces each commit to the disk', async () => {
+  test('has each commit forced to the disk', async () => {
     const service = await startOn(copy());
     try {
       const settings = await service.sql(
@@ -234,7 +234,7 @@ describe('A data folder', () => {
         { name: 'fsync', setting: 'on' },
         { name: 'full_page_writes', setting: 'on' },
         { name: 'synchronous_commit', setting: 'on' },
-        // PGlite has no other that does anything.
+        // The only method that PGlite implements.
         { name: 'wal_sync_method', setting: 'fsync' },
       ]);
     } finally {
@@ -272,7 +272,7 @@ describe('The lock of a data folder', () => {
     return folder;
   }
 
-  /** A process that listens as a holder of the lock does, and says nothing. */
+  /** Starts a process that listens as the holder of the lock does, and never answers. */
   async function startHolder(folder: string): Promise<ChildProcess> {
     const code = `require('net').createServer(() => {}).listen(${JSON.stringify(join(folder, 'lock.7'))}, 1, () => console.log('up'))`;
     const holder = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -286,7 +286,7 @@ describe('The lock of a data folder', () => {
     await once(holder, 'exit');
   }
 
-  test('is free again when it is given back, and leaves one socket behind', async () => {
+  test('is free after it is released, and leaves one socket behind', async () => {
     const folder = makeFolder();
     for (let round = 0; round < 3; round++) {
       const unlock = await lockFolder(folder);
@@ -296,7 +296,7 @@ describe('The lock of a data folder', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('lock.'))).toEqual(['lock.3']);
   });
 
-  test('goes to one of 30 that want it at once from a holder that was killed', async () => {
+  test('goes to one of 30 callers after its holder is killed', async () => {
     const folder = makeFolder();
     await kill(await startHolder(folder));
     const outcomes = await Promise.allSettled(Array.from({ length: 30 }, () => lockFolder(folder)));
@@ -305,7 +305,7 @@ describe('The lock of a data folder', () => {
     await held[0]?.();
   });
 
-  test('stays with a holder that is frozen, also when no more callers can be put in its line', async () => {
+  test('stays with a frozen holder, even if its listen queue is full', async () => {
     const folder = makeFolder();
     const holder = await startHolder(folder);
     holder.kill('SIGSTOP');
@@ -328,7 +328,7 @@ describe('The lock of a data folder', () => {
     )();
   });
 
-  test('is the same by whatever path the folder is reached, however long', async () => {
+  test('is the same for every path to the folder, however long', async () => {
     const parent = makeFolder();
     const folder = join(parent, 'x'.repeat(120));
     mkdirSync(folder);
@@ -338,7 +338,7 @@ describe('The lock of a data folder', () => {
     await unlock();
   });
 
-  test('with a long path is not kept where another user could remove it', async () => {
+  test('of a folder with a long path is never kept where another user could remove it', async () => {
     const folder = join(makeFolder(), 'x'.repeat(120));
     mkdirSync(folder);
     const digest = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 32);

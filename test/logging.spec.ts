@@ -19,19 +19,19 @@ const parseLines = (text: string): Line[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Line);
 
-/** NODE_OPTIONS that run a script in the service before its own. */
+/** @returns NODE_OPTIONS that run a script in the service before its own code. */
 const preload = (script: string) => `--import data:text/javascript,${encodeURIComponent(script)}`;
 
 const plant = (name = 'a') => `{"id":${unusedId()},"name":${JSON.stringify(name)}}`;
 
-describe('the log of a service', () => {
+describe('The log', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService();
   });
   afterAll(() => service.stop());
 
-  /** The lines of one request, after its answer. */
+  /** Waits for the log lines of the request that got this answer. */
   async function linesOf(answer: Answer): Promise<Line[]> {
     const id = answer.headers['x-request-id'];
     for (;;) {
@@ -61,7 +61,7 @@ describe('the log of a service', () => {
     ['404', () => send('GET /PLANTS?q=1'), { method: 'GET', route: 'unmatched', status: 404, error: 404 }],
     ['405', () => send('PUT /plants'), { method: 'PUT', route: 'unmatched', status: 405, error: 405 }],
     ['a probe', () => send('GET /health/live'), { method: 'GET', route: '/health/live', status: 200 }],
-  ])('has one line for a request that is answered with %s', async (_, request, expected) => {
+  ])('has one line for each request: %s', async (_, request, expected) => {
     const answer = await request();
     const lines = await linesOf(answer);
     expect(lines).toEqual([
@@ -81,10 +81,10 @@ describe('the log of a service', () => {
 
   test.each([
     ['a', 'a'],
-    ['every character that is allowed', 'AZaz09_-.:+/='],
+    ['every allowed character', 'AZaz09_-.:+/='],
     ['128 characters', 'x'.repeat(128)],
-    ['the address of Envoy', 'd4a1e6b0-9c3e-9b1f-8f6e-0c1d2e3f4a5b'],
-  ])('takes the X-Request-Id that a gateway gave: %s', async (_, id) => {
+    ['as Envoy makes it', 'd4a1e6b0-9c3e-9b1f-8f6e-0c1d2e3f4a5b'],
+  ])('has the X-Request-Id that the gateway sent: %s', async (_, id) => {
     const answer = await post(service.port, plant(), { 'X-Request-Id': id });
     expect(answer.headers['x-request-id']).toBe(id);
     expect(await linesOf(answer)).toMatchObject([{ requestId: id }]);
@@ -96,8 +96,8 @@ describe('the log of a service', () => {
     ['a space', 'a b'],
     ['quotes', '","level":60,"msg":"forged'],
     ['a character beyond ASCII', 'caf\u00e9'],
-    ['two of them', 'a\r\nX-Request-Id: b'],
-  ])('makes an id of its own where the gateway sent %s', async (_, id) => {
+    ['two ids', 'a\r\nX-Request-Id: b'],
+  ])('has a new request id if the gateway sent %s', async (_, id) => {
     const answer = await post(service.port, plant(), { 'X-Request-Id': id });
     expect(answer.headers['x-request-id']).toMatch(UUID);
     expect(await linesOf(answer)).toHaveLength(1);
@@ -107,19 +107,19 @@ describe('the log of a service', () => {
   const SPAN = 'b7ad6b7169203331';
   test.each([
     ['version 00', `00-${TRACE}-${SPAN}-01`, true],
-    ['a later version, which has more', `01-${TRACE}-${SPAN}-01-more`, true],
-    ['version 00 with more', `00-${TRACE}-${SPAN}-01-more`, false],
+    ['a later version with more fields', `01-${TRACE}-${SPAN}-01-more`, true],
+    ['version 00 with more fields', `00-${TRACE}-${SPAN}-01-more`, false],
     ['version ff', `ff-${TRACE}-${SPAN}-01`, false],
     ['a trace id of zeros', `00-${'0'.repeat(32)}-${SPAN}-01`, false],
     ['a parent id of zeros', `00-${TRACE}-${'0'.repeat(16)}-01`, false],
     ['upper case', `00-${TRACE.toUpperCase()}-${SPAN}-01`, false],
     ['text', 'SECRET', false],
-  ])('carries traceparent where it is valid: %s', async (_, traceparent, isValid) => {
+  ])('has the trace id and parent id of a valid traceparent only: %s', async (_, traceparent, isValid) => {
     const [line] = await linesOf(await post(service.port, plant(), { traceparent }));
     expect([line?.traceId, line?.parentSpanId]).toEqual(isValid ? [TRACE, SPAN] : [undefined, undefined]);
   });
 
-  test('says of a request whose client went away that it did', async () => {
+  test('says that the client closed the connection before the answer', async () => {
     const id = `gone-${unusedId()}`;
     const head = `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TOKEN}\r\nX-Request-Id: ${id}\r\n`;
     const body = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id":';
@@ -133,7 +133,7 @@ describe('the log of a service', () => {
   });
 });
 
-describe('client is an address or nothing', () => {
+describe('The log shows the client as an address or not at all', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ env: { TRUST_PROXY: 'loopback' } });
@@ -166,10 +166,10 @@ describe('client is an address or nothing', () => {
   });
 });
 
-describe('nothing that a client sent is in the log', () => {
+describe('The log has nothing of what the client sent', () => {
   const SECRETS = 'SECRET';
   const STATEMENTS_THAT_BREAK: [string, string, string][] = [
-    ['the table is gone', 'ALTER TABLE plants RENAME TO hidden', 'ALTER TABLE hidden RENAME TO plants'],
+    ['the table is missing', 'ALTER TABLE plants RENAME TO hidden', 'ALTER TABLE hidden RENAME TO plants'],
     [
       'a constraint refuses the row',
       "ALTER TABLE plants ADD CONSTRAINT no_secrets CHECK (name NOT LIKE '%SECRET%') NOT VALID",
@@ -229,14 +229,14 @@ describe('nothing that a client sent is in the log', () => {
     } finally {
       await service.stop();
     }
-    // Without these the test could not fail.
+    // Proof that PostgreSQL raised the errors whose details hold the secrets.
     expect(service.logs()).toContain('no_secrets');
     expect(service.logs()).toContain('42P01');
   });
 });
 
-describe('a failure of the store', () => {
-  test('is logged once, for one or more creates that it fails, with its cause', async () => {
+describe('A failure of the database', () => {
+  test('is logged with its cause, at most once for each create that it fails', async () => {
     const service = await startService({ env: { LOG_LEVEL: 'warn' } });
     try {
       await service.sql('ALTER TABLE plants RENAME TO hidden');
@@ -255,7 +255,7 @@ describe('a failure of the store', () => {
   });
 });
 
-describe('the last lines are written when the built service', () => {
+describe('The service writes its last lines when it', () => {
   const REQUESTS = 300;
   let database: TestDatabase;
   beforeEach(async () => {
@@ -263,15 +263,15 @@ describe('the last lines are written when the built service', () => {
   });
   afterEach(() => database.drop());
 
-  /** A signal makes the service do what no request can. */
+  /** @returns NODE_OPTIONS that run a statement in the service when it gets SIGHUP. */
   const onSignal = (statement: string) => preload(`process.on('SIGHUP',()=>{${statement}})`);
   const ERROR = "Object.assign(new Error('a bug'), { parameters: ['SEC' + 'RET'] })";
 
   test.each<[string, NodeJS.Signals, string, number, string]>([
     ['is told to stop', 'SIGTERM', '', 0, 'Stopped'],
     ['is interrupted', 'SIGINT', '', 0, 'Stopped'],
-    ['throws what nothing catches', 'SIGHUP', `throw ${ERROR}`, 1, 'The service cannot go on'],
-    ['rejects what nothing catches', 'SIGHUP', `Promise.reject(${ERROR})`, 1, 'The service cannot go on'],
+    ['throws an error that is not caught', 'SIGHUP', `throw ${ERROR}`, 1, 'The service cannot go on'],
+    ['has an unhandled rejection', 'SIGHUP', `Promise.reject(${ERROR})`, 1, 'The service cannot go on'],
     ['exits by itself', 'SIGHUP', 'process.exit(3)', 3, 'request'],
   ])('%s', async (_, signal, statement, code, last) => {
     const service = await ServiceProcess.start({
@@ -288,7 +288,7 @@ describe('the last lines are written when the built service', () => {
     expect(service.output).not.toContain('SECRET');
   });
 
-  test('stops before its database was there', async () => {
+  test('stops before it reached its database', async () => {
     const service = await ServiceProcess.spawn({ DATABASE_URL: 'postgres://127.0.0.1:1/plant' });
     while ((await service.probe('live')) !== 200) await delay(20);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -298,7 +298,7 @@ describe('the last lines are written when the built service', () => {
   });
 });
 
-describe('a log that cannot be written', () => {
+describe('A log that cannot be written does not stop the service:', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -306,11 +306,11 @@ describe('a log that cannot be written', () => {
   afterAll(() => database.drop());
   const env = () => ({ ...database.env, LOG_LEVEL: 'info', NODE_ENV: 'production' });
 
-  test('does not stop the service: its reader is stuck', async () => {
+  test('the reader hangs', async () => {
     const service = await ServiceProcess.start({ ...env(), METRICS: 'on' });
     const metrics = async () => (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
     service.child.stdout?.pause();
-    // More than the pipe and what waits for it hold: lines are dropped.
+    // Log more than the pipe and the buffer before it can hold, until lines are dropped.
     const headers = { 'X-Request-Id': 'x'.repeat(128), Authorization: undefined };
     let requests = 0;
     for (; !/^log_lines_dropped_total [1-9]/m.test(await metrics()); requests += 200) {
@@ -329,8 +329,8 @@ describe('a log that cannot be written', () => {
     expect(lines.at(-1)?.msg).toBe('Stopped');
   });
 
-  test('does not stop the service: the disk is full', async () => {
-    // The lowest free number is the one that was closed: standard output.
+  test('the disk is full', async () => {
+    // open() takes the lowest free descriptor: the one of standard output, which was just closed.
     const service = await ServiceProcess.start({
       ...env(),
       NODE_OPTIONS: preload(`import fs from 'node:fs';fs.closeSync(1);fs.openSync('/dev/full','w')`),
@@ -343,7 +343,7 @@ describe('a log that cannot be written', () => {
   });
 });
 
-needs('prlimit')('a process that is out of file descriptors', () => {
+needs('prlimit')('A process that runs out of file descriptors', () => {
   const undo = undoAfterEach();
 
   test('says so once, counts it, and says when it is over', async () => {
@@ -359,7 +359,7 @@ needs('prlimit')('a process that is out of file descriptors', () => {
 
     limit(3);
     while (said('Out of file descriptors') === 0) await delay(20);
-    // Another two looks at it say nothing new.
+    // The service looks again twice, and says nothing new.
     await delay(2_500);
     limit(1_024);
     while (said('There are file descriptors again') === 0) await delay(20);

@@ -21,13 +21,13 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const plant = (id = unusedId()) => `{"id":${id},"name":"a"}`;
-/** A good body of that many bytes. */
+/** A good body of `length` bytes. */
 const plantOf = (length: number) =>
   `${plant()
     .slice(0, -1)
     .padEnd(length - 1)}}`;
 
-/** The header lines of a good request, up to those that tell its length. */
+/** The header lines of a good request, without those that frame its body. */
 const GOOD = `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 
 const coded = Object.entries({ gzip: gzipSync, 'x-gzip': gzipSync });
@@ -68,7 +68,7 @@ describe('The media type', () => {
     'application/json;',
     'application/json ; charset=utf-8',
     'application/json; version=1',
-  ])('may be spelled in any way: %s', (type) => expectCreated(plant(), { 'Content-Type': type }));
+  ])('is read as RFC 9110 writes it: %s', (type) => expectCreated(plant(), { 'Content-Type': type }));
 
   test.each([
     ...[
@@ -96,7 +96,7 @@ describe('The media type', () => {
     ...['application/merge-patch+json', 'application/x-ndjson', 'application/json-seq', 'application/json5'],
     ...['application/xml', 'application/yaml', 'application/cbor', 'application/octet-stream'],
     ...['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/grpc'],
-  ])('must be application/json, or it is named and nothing is stored: %s', async (type) => {
+  ])('must be application/json, or the answer names it and nothing is stored: %s', async (type) => {
     const message = 'Content-Type must be application/json.';
     for (const body of [plant(), `id=${unusedId()}&name=a`, '']) {
       const answer = await expectRefused(body, { 'Content-Type': type }, 415, message);
@@ -108,7 +108,7 @@ describe('The media type', () => {
   });
 
   test.each(['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain'])(
-    'of a form gives no token: %s',
+    'of a form carries no token: %s',
     async (type) => {
       const multipart = ['id', 'name', 'access_token']
         .map((field) => `--x\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${TOKEN}\r\n`)
@@ -125,7 +125,7 @@ describe('The media type', () => {
   );
 });
 
-describe('A content coding', () => {
+describe('The content coding', () => {
   test.each(coded)('is decoded: %s', async (coding, encode) => {
     for (const spelled of [coding, coding.toUpperCase(), ` ${coding} `]) {
       const id = unusedId();
@@ -139,7 +139,7 @@ describe('A content coding', () => {
     expectCreated(plant(), { 'Content-Encoding': coding }),
   );
 
-  test('may have several members', async () => {
+  test('gzip may have several members', async () => {
     const body = plant();
     const members = [body.slice(0, 5), body.slice(5)].map((part) => gzipSync(part));
     await expectCreated(Buffer.concat(members), { 'Content-Encoding': 'gzip' });
@@ -161,7 +161,7 @@ describe('A content coding', () => {
       'none',
     ],
     ...['gzip, gzip', 'gzip,', 'gzip, br', 'identity, gzip', 'gzip, identity', 'br,deflate,gzip'],
-  ])('must be one that is known, and one: %s', async (coding) => {
+  ])('must be gzip, once: %s', async (coding) => {
     const message = 'Content-Encoding must be gzip or none.';
     for (const body of [plant(), gzipSync(plant()), gzipSync(gzipSync(plant()))]) {
       const answer = await expectRefused(body, { 'Content-Encoding': coding }, 415, message);
@@ -169,7 +169,7 @@ describe('A content coding', () => {
     }
   });
 
-  test('that comes in two headers counts as two', async () => {
+  test('must not be in two headers', async () => {
     const body = gzipSync(plant());
     const head =
       `POST /plants HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${GOOD}` +
@@ -187,10 +187,10 @@ describe('A content coding', () => {
       ['one byte', coding, whole.subarray(0, 1)],
       ['half of it', coding, whole.subarray(0, whole.length >> 1)],
       ['all but one byte', coding, whole.subarray(0, -1)],
-      ['text behind', coding, Buffer.concat([whole, Buffer.from('junk')])],
-      ['one byte behind', coding, Buffer.concat([whole, Buffer.alloc(1)])],
-      ['a second plant behind, not coded', coding, Buffer.concat([whole, Buffer.from(plant())])],
-      ['a byte before', coding, Buffer.concat([Buffer.alloc(1), whole])],
+      ['text after it', coding, Buffer.concat([whole, Buffer.from('junk')])],
+      ['one byte after it', coding, Buffer.concat([whole, Buffer.alloc(1)])],
+      ['an uncoded plant after it', coding, Buffer.concat([whole, Buffer.from(plant())])],
+      ['a byte before it', coding, Buffer.concat([Buffer.alloc(1), whole])],
       ['random bytes', coding, Buffer.from('5e884898da28047151d0e56f8dc62927', 'hex')],
       ['deflate', coding, deflateSync(plant())],
       ['deflate without its wrapper', coding, deflateRawSync(plant())],
@@ -202,7 +202,7 @@ describe('A content coding', () => {
     ['a wrong checksum', 'gzip', withByteChanged(gzipSync(plant()), -8)],
     ['a wrong length', 'gzip', withByteChanged(gzipSync(plant()), -4)],
     ['a damaged second member', 'gzip', Buffer.concat([gzipSync(plant()), gzipSync('x').subarray(0, -3)])],
-  ])('that is not what its header says is refused: %s as %s', (_, coding, body) =>
+  ])('must be that of the body: %s as %s', (_, coding, body) =>
     expectRefused(
       body,
       { 'Content-Encoding': coding },
@@ -217,16 +217,16 @@ describe('A content coding', () => {
     return changed;
   }
 
-  test.each(coded)('does not hide what is no JSON: %s', async (coding, encode) => {
+  test.each(coded)('does not change the answer to a body that is no JSON: %s', async (coding, encode) => {
     const headers = { 'Content-Encoding': coding };
     await expectRefused(encode(encode(plant())), headers, 400, 'The body is not UTF-8 text.');
     await expectRefused(encode('{'), headers, 400, 'The body is not valid JSON.');
     await expectRefused(encode(''), headers, 400, 'The body is empty; it must be a JSON object.');
   });
 
-  test.each(coded)('cannot blow up: 50 MB in %s', async (coding, encode) => {
+  test.each(coded)('does not inflate 50 MB into memory: %s', async (coding, encode) => {
     const bomb = encode(Buffer.concat([Buffer.alloc(50_000_000, ' '), Buffer.from(plant())]));
-    // The bomb itself passes the limit, so that it is decoding that must stop.
+    // The compressed body is below the limit, so the decoder must stop.
     const larger = await startService({ env: { BODY_LIMIT: '100kb' } });
     const used = () => process.memoryUsage().external;
     const before = used();
@@ -248,35 +248,35 @@ describe('A content coding', () => {
 });
 
 describe('The size limit', () => {
-  test('holds to the byte', async () => {
+  test('is exact to the byte', async () => {
     await expectCreated(plantOf(LIMIT));
     await expectRefused(plantOf(LIMIT + 1), {}, 413, TOO_LARGE);
   });
 
-  test.each([1, 100, LIMIT, LIMIT + 1])('holds to the byte in chunks of %i', async (size) => {
+  test.each([1, 100, LIMIT, LIMIT + 1])('is exact to the byte in chunks of %i', async (size) => {
     await expectCreated(chunked(plantOf(LIMIT), size), CHUNKED);
     await expectRefused(chunked(plantOf(LIMIT + 1), size), CHUNKED, 413, TOO_LARGE);
   });
 
-  test.each(coded)('holds to the byte after decoding: %s', async (coding, encode) => {
+  test.each(coded)('is exact to the byte after decoding: %s', async (coding, encode) => {
     await expectCreated(encode(plantOf(LIMIT)), { 'Content-Encoding': coding });
     await expectRefused(encode(plantOf(LIMIT + 1)), { 'Content-Encoding': coding }, 413, TOO_LARGE);
     const inChunks = chunked(encode(plantOf(LIMIT + 1)), 10);
     await expectRefused(inChunks, { ...CHUNKED, 'Content-Encoding': coding }, 413, TOO_LARGE);
   });
 
-  test('holds before decoding too', async () => {
-    // Stored and not compressed, this is larger in gzip than it is without.
+  test('applies before decoding too', async () => {
+    // At level 0 gzip compresses nothing, and adds its own header.
     const stored = gzipSync(plantOf(LIMIT), { level: 0 });
     await expectRefused(stored, { 'Content-Encoding': 'gzip' }, 413, TOO_LARGE);
   });
 
   test.each([LIMIT + 1, 2 ** 31, Number.MAX_SAFE_INTEGER, '9223372036854775807'])(
-    'is judged by Content-Length alone, before a byte of the body: %s',
+    'applies to Content-Length, before the body arrives: %s',
     (length) => expectRefused('', { 'Content-Length': String(length) }, 413, TOO_LARGE),
   );
 
-  test('is 1 MiB as shipped', async () => {
+  test('is 1 MiB by default', async () => {
     const shipped = await startService();
     expect((await post(shipped.port, plantOf(1024 * 1024))).status).toBe(200);
     expectError(await post(shipped.port, plantOf(1024 * 1024 + 1)), 400, 413);
@@ -295,8 +295,8 @@ describe('A chunked body', () => {
       'trailers',
       (size: string, body: string) => `${size}\r\n${body}\r\n0\r\nX: y\r\nAuthorization: z\r\n\r\n`,
     ],
-    ['zeros before a size', (size: string, body: string) => `0000${size}\r\n${body}\r\n000\r\n\r\n`],
-    ['a size in capitals', (size: string, body: string) => `${size.toUpperCase()}\r\n${body}\r\n0\r\n\r\n`],
+    ['leading zeros in a size', (size: string, body: string) => `0000${size}\r\n${body}\r\n000\r\n\r\n`],
+    ['a size in upper case', (size: string, body: string) => `${size.toUpperCase()}\r\n${body}\r\n0\r\n\r\n`],
   ])('may have %s', async (_, frame) => {
     const id = unusedId();
     const body = `${plant(id)}${' '.repeat(30)}`;
@@ -305,7 +305,7 @@ describe('A chunked body', () => {
     expect(await rowOf(service, id)).toBeDefined();
   });
 
-  test('may be cut anywhere, within a character or a chunk size', async () => {
+  test('may arrive byte by byte', async () => {
     const id = unusedId();
     const body = chunked(`{"id":${id},"name":"🌿é"}`, 3);
     const bytes = [...Buffer.from(HEAD), ...body];
@@ -327,7 +327,7 @@ describe('A chunked body', () => {
 });
 
 describe('Expect: 100-continue', () => {
-  /** Sends the head, then the body only if it is told to. @returns everything that came. */
+  /** Sends the head, and the body only after 100 Continue. @returns everything that the service sent. */
   function politely(head: string, body: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(service.port, '127.0.0.1', () => socket.write(head));
@@ -343,7 +343,7 @@ describe('Expect: 100-continue', () => {
   const head = (lines: string, expectation = '100-continue') =>
     `POST /plants HTTP/1.1\r\nHost: localhost\r\nExpect: ${expectation}\r\n${lines}\r\n`;
 
-  test.each(['100-continue', '100-Continue'])('is met when the body is wanted: %s', async (expectation) => {
+  test.each(['100-continue', '100-Continue'])('is answered 100 Continue: %s', async (expectation) => {
     const id = unusedId();
     const length = `Content-Length: ${plant(id).length}\r\nConnection: close\r\n`;
     const received = await politely(head(GOOD + length, expectation), plant(id));
@@ -353,11 +353,11 @@ describe('Expect: 100-continue', () => {
 
   test.each([
     ['without a token', 401, 'Content-Type: application/json\r\nContent-Length: 30\r\n'],
-    ['with a refused one', 401, 'Authorization: Bearer nope\r\nContent-Length: 30\r\n'],
-    ['for another media type', 415, `Authorization: Bearer ${TOKEN}\r\nContent-Length: 30\r\n`],
-    ['for another coding', 415, `${GOOD}Content-Encoding: foo\r\nContent-Length: 30\r\n`],
-    ['for too large a body', 413, `${GOOD}Content-Length: ${LIMIT + 1}\r\n`],
-  ])('is answered by the refusal alone %s, and the connection ends', async (_, error, lines) => {
+    ['with an unknown token', 401, 'Authorization: Bearer nope\r\nContent-Length: 30\r\n'],
+    ['with another media type', 415, `Authorization: Bearer ${TOKEN}\r\nContent-Length: 30\r\n`],
+    ['with another content coding', 415, `${GOOD}Content-Encoding: foo\r\nContent-Length: 30\r\n`],
+    ['with too large a body', 413, `${GOOD}Content-Length: ${LIMIT + 1}\r\n`],
+  ])('is refused without 100, and the connection ends: %s', async (_, error, lines) => {
     const before = await countRows(service);
     const received = await politely(head(lines), plant());
     expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${error === 401 ? 401 : 400} [^]*{"error":${error},`));
@@ -366,7 +366,7 @@ describe('Expect: 100-continue', () => {
     expect(await countRows(service)).toBe(before);
   });
 
-  test('of HTTP/1.0 is ignored', async () => {
+  test('is ignored in HTTP/1.0', async () => {
     const id = unusedId();
     const lines = `${GOOD}Expect: 100-continue\r\nContent-Length: ${plant(id).length}\r\n`;
     const [answer, ...more] = await converse(service.port, [
@@ -378,7 +378,7 @@ describe('Expect: 100-continue', () => {
   });
 });
 
-/** Waits until no connection is left, however the client behaves. */
+/** Waits until no connection is left. */
 async function expectNoSockets(): Promise<void> {
   const count = () =>
     promisify<number>((done) => {
@@ -387,7 +387,7 @@ async function expectNoSockets(): Promise<void> {
   await until('no connection is left', async () => (await count()) === 0);
 }
 
-describe('A client that goes on sending what nobody reads', () => {
+describe('A client that keeps sending after its refusal', () => {
   const HEAD = 'POST /plants HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n';
 
   test.each([
@@ -400,10 +400,10 @@ describe('A client that goes on sending what nobody reads', () => {
     ['without a token', 401, 'Content-Length: 9999999\r\n\r\n'],
     ['of another media type', 415, `Authorization: Bearer ${TOKEN}\r\nContent-Length: 9999999\r\n\r\n`],
     ['with an unknown expectation', 417, `${GOOD}Expect: tea\r\nContent-Length: 9999999\r\n\r\n`],
-    ['of two Hosts', 400, `Host: other\r\n${GOOD}Content-Length: 9999999\r\n\r\n`],
+    ['with two Hosts', 400, `Host: other\r\n${GOOD}Content-Length: 9999999\r\n\r\n`],
     ['with headers too large', 431, `X: ${'a'.repeat(20_000)}\r\n`],
     ['malformed', 400, 'X Y: z\r\n'],
-  ])('is not cut before it could see its answer: %s', async (_, error, rest) => {
+  ])('is not reset before it can read the answer: %s', async (_, error, rest) => {
     const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
     const failures: Error[] = [];
     let received = '';
@@ -411,7 +411,7 @@ describe('A client that goes on sending what nobody reads', () => {
     socket.on('data', (data: Buffer) => (received += data.toString()));
     socket.write(HEAD + rest);
     await once(socket, 'end');
-    // A connection that is closed both ways would answer this by a reset, which takes what was received with it.
+    // If the service had closed both directions, it would answer this with a reset, and the client could lose the answer.
     for (let time = 0; time < 5; time++) {
       socket.write('more');
       await delay(20);
@@ -427,7 +427,7 @@ describe('A client that goes away', () => {
   const undo = undoAfterEach();
   const HEAD = `POST /plants HTTP/1.1\r\nHost: localhost\r\n${GOOD}`;
   const CASES: [where: string, bytes: () => string][] = [
-    ['before a byte', () => ''],
+    ['before its first byte', () => ''],
     ['in the request line', () => 'POST /pl'],
     ['in the headers', () => HEAD],
     ['before the body', () => `${HEAD}Content-Length: 500\r\n\r\n`],
@@ -441,7 +441,7 @@ describe('A client that goes away', () => {
       'in a body without a token',
       () => 'POST /plants HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n{"id":1',
     ],
-    ['before leave to send', () => `${HEAD}Expect: 100-continue\r\nContent-Length: 500\r\n\r\n`],
+    ['before 100 Continue', () => `${HEAD}Expect: 100-continue\r\nContent-Length: 500\r\n\r\n`],
     ['in an unknown method', () => 'POTS /plants HTTP/1.1\r\n'],
   ];
 
@@ -461,7 +461,7 @@ describe('A client that goes away', () => {
     });
   }
 
-  test.each(CASES)('%s leaves nothing behind, neither row nor socket nor error', async (_, bytes) => {
+  test.each(CASES)('%s leaves no row, no socket and no error behind', async (_, bytes) => {
     const before = await countRows(service);
     for (const how of ['end', 'resetAndDestroy'] as const) {
       for (const afterMs of [0, 20])
@@ -473,7 +473,7 @@ describe('A client that goes away', () => {
     await expectCreated(plant());
   });
 
-  test('before it was answered may find its plant stored, and may ask again', async () => {
+  test('before its answer may repeat the request, and its plant is stored', async () => {
     const plants = Array.from({ length: 50 }, () => unusedId()).map((id) => ({ id, body: plant(id) }));
     await Promise.all(
       plants.map(({ body }) =>
@@ -484,7 +484,7 @@ describe('A client that goes away', () => {
     expect(service.logs()).not.toMatch(/"level":[456]0/);
   });
 
-  test('with requests that wait for their turn does not hold up a stop', async () => {
+  test('before its pipelined requests are read does not delay a stop', async () => {
     const database = await createTestDatabase();
     undo(() => database.drop());
     const stopping = await ServiceProcess.start({ ...database.env, LOG_LEVEL: 'info' });
@@ -492,12 +492,12 @@ describe('A client that goes away', () => {
     const requests = Array.from({ length: 20 }, () => `${HEAD}Content-Length: 100\r\n\r\n${plantOf(100)}`);
     for (let time = 0; time < 5; time++) await leave(requests.join(''), 'resetAndDestroy', 0, stopping.port);
     expect(await stopping.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    // None was waited for until the time limit of a stop, when it would have been cut.
+    // The stop did not wait for these connections until its time limit, or it would have cut them.
     expect(stopping.output).toMatch(/"cut":0,/);
   });
 
   test.each(['in the body', 'in a chunk', 'before the last chunk', 'in a coded body'])(
-    'with its own side alone is told so: %s',
+    'but still reads is told that its request is incomplete: %s',
     async (where) => {
       const bytes = (CASES.find(([name]) => name === where) as (typeof CASES)[number])[1]();
       const [answer] = await converse(service.port, [bytes], { thenEnd: true });

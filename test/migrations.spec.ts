@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-/** Runs a command of package.json as npm does, without its build. */
+/** Runs a command of package.json as npm does, without building first. */
 function run(
   args: string[],
   program = process.execPath,
@@ -42,19 +42,19 @@ async function recordedMigrations(): Promise<string[]> {
   }
 }
 
-test('db:migrate migrates once, and a second time does no harm', async () => {
+test('db:migrate migrates, and does nothing the second time', async () => {
   expect(await run(MIGRATE)).toEqual({ code: 0, output: `Migrated: ${NAMES.join(', ')}\n` });
   expect(await run(MIGRATE)).toEqual({ code: 0, output: 'Nothing to migrate.\n' });
   expect(await recordedMigrations()).toEqual(NAMES);
 });
 
-test('db:generate finds nothing to do after migrating, and something before', async () => {
+test('db:generate finds the table missing before db:migrate, and no change after it', async () => {
   expect((await run(GENERATE)).output).toContain('CREATE TABLE "plants"');
   await run(MIGRATE);
   expect((await run(GENERATE)).output).toContain('No changes in database schema were found');
 });
 
-test('db:revert takes back each migration, after which they run again', async () => {
+test('db:revert reverts the migrations one by one, and db:migrate runs them again', async () => {
   await run(MIGRATE);
   for (const name of NAMES.toReversed()) {
     const { code, output } = await run(REVERT);
@@ -87,7 +87,7 @@ test('db:migrate and db:revert run in an installation for production, which has 
 test('db:migrate by four processes at once records each migration once', async () => {
   const results = await Promise.all(Array.from({ length: 4 }, () => run(MIGRATE)));
   for (const { code, output } of results) {
-    // Of the embedded database's folder one process at a time may have hold.
+    // Only one process at a time may hold the folder of the embedded database.
     if (code !== 0) expect(output).toMatch(/^The database was not migrated: .+ is in use by process \d+/);
     if (database.env.DATABASE_URL !== undefined) expect(code).toBe(0);
   }
@@ -103,7 +103,7 @@ test('db:migrate says what is wrong, and its exit code is 1', async () => {
   expect(code).toBe(1);
 });
 
-test('nothing in the schema stands in the way of sharding plants by id', async () => {
+test('Nothing in the schema prevents sharding plants by id', async () => {
   const service = await startService({ database });
   try {
     const obstacles = await service.sql(`
@@ -119,7 +119,7 @@ test('nothing in the schema stands in the way of sharding plants by id', async (
   }
 });
 
-test('migrations/index.ts has every file of the folder, oldest first', () => {
+test('migrations/index.ts lists every migration in the folder, oldest first', () => {
   const files = readdirSync('migrations').filter((file) => file !== 'index.ts');
   const timestamps = files.map((file) => basename(file).split('-', 1)[0] as string).sort();
   expect(NAMES.map((name) => /\d+$/.exec(name)?.[0])).toEqual(timestamps);

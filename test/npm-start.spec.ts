@@ -8,7 +8,7 @@ import { jest } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
 import { undoAfterEach } from './support/undo.js';
 
-// `npm start` in a copy of the checkout, which is compiled once.
+// The tests run in a copy of the checkout. It is compiled once.
 const SOURCES = ['src', 'migrations', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
 jest.setTimeout(180_000);
 
@@ -41,7 +41,7 @@ function run(command: string, ...parameters: string[]) {
 
 const startOnly = () => run(process.execPath, 'scripts/start.js');
 
-/** Waits for the greeting of `npm start`, and returns npm, the address and the process id of the service. */
+/** Runs `npm start` and waits for its greeting. @returns npm, and the address and process id of the service. */
 async function npmStart() {
   const { child, output } = run('npm', 'start');
   for (;;) {
@@ -64,7 +64,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('the folder dist cannot be written: one sentence', async () => {
+test('One sentence says that the folder dist cannot be written', async () => {
   writeFileSync(join(checkout, 'dist'), '');
   undo(() => rmSync(join(checkout, 'dist')));
   const { child, output } = startOnly();
@@ -78,9 +78,9 @@ test('the folder dist cannot be written: one sentence', async () => {
 test.each<[NodeJS.Signals, string, (npm: number) => number]>([
   ['SIGTERM', 'npm', (npm) => npm],
   ['SIGKILL', 'npm', (npm) => npm],
-  // To all of the terminal's processes.
-  ['SIGINT', 'both, as Ctrl-C sends it,', (npm) => -npm],
-])('npm start serves, and a %s to %s ends the service', async (signal, _, target) => {
+  // Ctrl-C signals every process of the terminal.
+  ['SIGINT', 'both (Ctrl-C)', (npm) => -npm],
+])('npm start serves, and %s to %s stops the service', async (signal, _, target) => {
   const { npm, output, base, pid } = await npmStart();
   expect(output()).toContain('Compiling');
   expect((await fetch(`${base}/health/ready`)).status).toBe(200);
@@ -89,7 +89,7 @@ test.each<[NodeJS.Signals, string, (npm: number) => number]>([
   while (!output().includes('"msg":"Stopped"')) await delay(20);
 });
 
-test('a type error: what the compiler says, and one sentence', async () => {
+test('A type error is shown as the compiler reports it, with one sentence', async () => {
   appendFileSync(join(checkout, 'src/welcome.ts'), "export const wrong: number = 'text';\n");
   undo(() => cpSync('src/welcome.ts', join(checkout, 'src/welcome.ts')));
   const { child, output } = startOnly();
@@ -99,7 +99,7 @@ test('a type error: what the compiler says, and one sentence', async () => {
   );
 });
 
-test('no packages: one sentence', async () => {
+test('One sentence says that the packages are missing', async () => {
   renameSync(join(checkout, 'node_modules'), join(checkout, 'elsewhere'));
   undo(() => renameSync(join(checkout, 'elsewhere'), join(checkout, 'node_modules')));
   const { child, output } = startOnly();

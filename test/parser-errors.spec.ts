@@ -13,7 +13,7 @@ const GOOD = `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r
 const LINE = 'POST /plants HTTP/1.1\r\n';
 
 const plant = (id = unusedId()) => `{"id":${id},"name":"a"}`;
-/** All bodies of this file have this length, so that the header lines below can be written out. */
+/** Every body in this file has this length, because header lines below spell it out. */
 const LENGTH = 100;
 const HEX_LENGTH = LENGTH.toString(16);
 const body = (id = unusedId()) => plant(id).padEnd(LENGTH);
@@ -21,11 +21,11 @@ const body = (id = unusedId()) => plant(id).padEnd(LENGTH);
 /** A whole and good request. */
 const create = (id = unusedId(), lines = '') =>
   `${LINE}${HOST}${GOOD}${lines}Content-Length: ${LENGTH}\r\n\r\n${body(id)}`;
-/** A create with these lines in place of its Content-Length. */
+/** A create with these lines instead of its Content-Length. */
 const withLines = (lines: string, content = body()) => `${LINE}${HOST}${GOOD}${lines}\r\n${content}`;
 const withChunks = (content: string) => withLines('Transfer-Encoding: chunked\r\n', content);
 const inOneChunk = () => `${HEX_LENGTH}\r\n${body()}\r\n0\r\n\r\n`;
-/** A create with another request line, and another Host where one is given. */
+/** A create with this request line, and with this Host if it is given. */
 const withStart = (line: string, host = HOST) =>
   `${line}\r\n${host}${GOOD}Content-Length: ${LENGTH}\r\n\r\n${body()}`;
 const withHeader = (line: string | undefined) => withLines(`${line}\r\nContent-Length: ${LENGTH}\r\n`);
@@ -126,7 +126,7 @@ const CODINGS: Case[] = [
     HEADER,
   ],
   [
-    'a bare CR behind the coding',
+    'a bare CR after the coding',
     () => withLines('Transfer-Encoding: chunked\rX: y\r\n', inOneChunk()),
     HEADER,
   ],
@@ -164,9 +164,9 @@ const CHUNKS: Case[] = [
     () => withChunks(`${(LENGTH + 4).toString(16)}\r\n${body()}\r\n0\r\n\r\n`),
     CHUNK_END,
   ],
-  ['no line end behind a chunk', () => withChunks(`${HEX_LENGTH}\r\n${body()}0\r\n\r\n`), CHUNK_END],
-  ['LF for line ends', () => withChunks(`${HEX_LENGTH}\n${body()}\n0\n\n`), CHUNK_SIZE],
-  ['CR for line ends', () => withChunks(`${HEX_LENGTH}\r${body()}\r0\r\r`), CHUNK_SIZE],
+  ['no line end after a chunk', () => withChunks(`${HEX_LENGTH}\r\n${body()}0\r\n\r\n`), CHUNK_END],
+  ['LF as line ends', () => withChunks(`${HEX_LENGTH}\n${body()}\n0\n\n`), CHUNK_SIZE],
+  ['CR as line ends', () => withChunks(`${HEX_LENGTH}\r${body()}\r0\r\r`), CHUNK_SIZE],
   [
     'a NUL in a chunk extension',
     () => withChunks(`${HEX_LENGTH};a=\0\r\n${body()}\r\n0\r\n\r\n`),
@@ -192,13 +192,13 @@ const HEADERS: Case[] = [
   ),
   ['a bare CR in a header', () => withHeader('X: a\rb'), HEADER],
   ['a bare CR as the end of a header', () => withHeader('X: a\rY: b'), HEADER],
-  ['a header folded', () => withHeader('X: a\r\n b'), HEADER],
+  ['a folded header', () => withHeader('X: a\r\n b'), HEADER],
   [
     'white space before the first header',
     () => `${LINE} X: a\r\n${HOST}${GOOD}Content-Length: ${LENGTH}\r\n\r\n${body()}`,
     HEADER,
   ],
-  ['LF for line ends', () => create().replaceAll('\r\n', '\n'), START],
+  ['LF as line ends', () => create().replaceAll('\r\n', '\n'), START],
 ];
 
 const HOSTS: Case[] = [
@@ -315,12 +315,12 @@ const REQUEST_LINES: Case[] = [
     'xHTTP/1.1',
   ].map((version): Case => [version, () => withStart(`POST /plants ${version}`), START]),
   ['no version', () => withStart('POST /plants'), START],
-  ['no version and nothing else', () => 'GET /health/live\r\n\r\n', START],
+  ['no version and no header', () => 'GET /health/live\r\n\r\n', START],
   ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', METHOD],
   ['the start of TLS', () => Buffer.from('16030100f1010000ed0303', 'hex'), METHOD],
 ];
 
-/** What was sent behind a request that is refused, and must not be taken for a request. */
+/** The ids of creates that were sent after a refused request. They must not be processed. */
 const behind: bigint[] = [];
 function createBehind(): string {
   const id = unusedId();
@@ -328,7 +328,7 @@ function createBehind(): string {
   return create(id);
 }
 
-/** Sends the bytes with a good create behind them. */
+/** Sends the request with a good create after it, and expects one answer: this refusal. */
 async function expectRefused(request: Bytes, status: number, error: number, message: string): Promise<void> {
   const before = await countRows(service);
   const answers = await converse(service.port, [Buffer.concat([toBytes(request), toBytes(createBehind())])]);
@@ -345,15 +345,15 @@ describe.each([
   ['A transfer coding', CODINGS],
   ['A chunk', CHUNKS],
   ['A header', HEADERS],
-  ['A header that must stand once', HOSTS],
+  ['A header that must be sent once', HOSTS],
   ['A request line', REQUEST_LINES],
 ])('%s that HTTP does not allow', (_, cases) => {
-  test.each(cases)('is refused, and ends the connection: %j', (__, request, message) =>
+  test.each(cases)('is refused and ends the connection: %j', (__, request, message) =>
     expectRefused(request(), 400, 400, message),
   );
 });
 
-describe('Headers that are too large', () => {
+describe('Large headers', () => {
   const TOO_LARGE = 'The request line and headers are too large.';
   const FRAMING = 'The sizes, extensions and trailers of the chunks are too large.';
 
@@ -365,10 +365,10 @@ describe('Headers that are too large', () => {
       () => withHeader(Array.from({ length: 2_000 }, (_, n) => `X-Header-${n}: a`).join('\r\n')),
     ],
     ['the target', () => withStart(`POST /plants?${'a'.repeat(20_000)} HTTP/1.1`)],
-    ['more than one read of them', () => withHeader(`X: ${'a'.repeat(3_000_000)}`)],
-  ])('are refused by 431: %s', (_, request) => expectRefused(request(), 431, 431, TOO_LARGE));
+    ['one header of 3 MB', () => withHeader(`X: ${'a'.repeat(3_000_000)}`)],
+  ])('are answered 431: %s', (_, request) => expectRefused(request(), 431, 431, TOO_LARGE));
 
-  test('may be as many as there is room for, and none is forgotten', async () => {
+  test('are all read if they fit, however many they are', async () => {
     const many = Array.from({ length: 2_500 }, () => 'a:').join('\r\n');
     const id = unusedId();
     const [answer] = await converse(service.port, [create(id, `${many}\r\nConnection: close\r\n`)]);
@@ -381,7 +381,7 @@ describe('Headers that are too large', () => {
     expect(refusal?.json).toHaveProperty('message', 'Authorization must be sent once.');
   });
 
-  test('in a body belong to the operation, which declares 400', async () => {
+  test('in the chunks of a body are answered 400, as the operation declares', async () => {
     const extension = 'a'.repeat(20_000);
     await expectRefused(withChunks(`5;${extension}\r\n`), 400, 413, FRAMING);
     const trailer = `${HEX_LENGTH}\r\n${body()}\r\n0\r\nX: ${extension}\r\n\r\n`;
@@ -389,7 +389,7 @@ describe('Headers that are too large', () => {
   });
 });
 
-describe('What is not for this server', () => {
+describe('What this server does not offer', () => {
   test.each(['localhost:443', '/plants', '*', 'http://localhost/plants'])(
     'is refused: CONNECT %s',
     async (target) => {
@@ -418,7 +418,7 @@ describe('What is not for this server', () => {
     ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\n'],
     ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'],
     ['two protocols', 'UPGRADE: TLS/1.0\r\nupgrade: h2c\r\nconnection: upgrade\r\n'],
-  ])('is left aside: Upgrade: %s', async (_, lines) => {
+  ])('is ignored: Upgrade: %s', async (_, lines) => {
     const ids = [unusedId(), unusedId(), unusedId()];
     const chunked = withLines(
       `${lines}Transfer-Encoding: chunked\r\n`,
@@ -430,13 +430,13 @@ describe('What is not for this server', () => {
       `GET /health/live HTTP/1.1\r\n${HOST}${lines}\r\n`,
       create(ids[2]),
     ];
-    // The last is malformed: its fault is told too.
+    // The last request is malformed, and is answered too.
     const answers = await converse(service.port, [[...requests, withHeader('X Y: z')].join('')]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 400]);
     for (const id of ids) expect(await rowOf(service, id)).toBeDefined();
   });
 
-  test('does not hide that the request never came whole: Upgrade', async () => {
+  test('is ignored in a request that ends too early: Upgrade', async () => {
     const request = create(unusedId(), 'Connection: Upgrade\r\nUpgrade: websocket\r\n').slice(0, -1);
     const answers = await converse(service.port, [request], { thenEnd: true });
     expect(answers.map(({ json }) => json)).toEqual([
@@ -444,7 +444,7 @@ describe('What is not for this server', () => {
     ]);
   });
 
-  test('is left aside with a body that comes in pieces', async () => {
+  test('is ignored with a body that arrives in pieces: Upgrade', async () => {
     const id = unusedId();
     const request = create(id, 'Connection: Upgrade, close\r\nUpgrade: websocket\r\n');
     const middle = request.length - LENGTH / 2;
@@ -467,11 +467,11 @@ describe('HTTP/1.0', () => {
   });
 });
 
-describe('What HTTP/1.1 leaves to the reader', () => {
+describe('What HTTP/1.1 allows', () => {
   test.each([
     ['empty lines before the request', (id: bigint) => `\r\n\r\n${create(id, 'Connection: close\r\n')}`],
     ['header names in any case', (id: bigint) => create(id, 'cOnNeCtIoN: close\r\n').replace('Host', 'hOST')],
-    ['no space behind the colon', (id: bigint) => create(id, 'Connection:close\r\n')],
+    ['no space after the colon', (id: bigint) => create(id, 'Connection:close\r\n')],
     [
       'tabs around a value',
       (id: bigint) =>
@@ -482,7 +482,7 @@ describe('What HTTP/1.1 leaves to the reader', () => {
       (id: bigint) => create(id, 'Connection: close\r\n').replace(/Length: (\d+)/, 'Length: \t $1 \t'),
     ],
     [
-      'a tab alone before a length and behind it',
+      'one tab before and after a length',
       (id: bigint) => create(id, 'Connection: close\r\n').replace(/Length: (\d+)/, 'Length:\t$1\t'),
     ],
     [
@@ -495,16 +495,16 @@ describe('What HTTP/1.1 leaves to the reader', () => {
     ],
     ['an empty Host', (id: bigint) => create(id, 'Connection: close\r\n').replace(HOST, 'Host:\r\n')],
     [
-      'an address and a port',
+      'a Host with an IPv6 address and a port',
       (id: bigint) => create(id, 'Connection: close\r\n').replace(HOST, 'Host: [::1]:80\r\n'),
     ],
     ['the absolute form', (id: bigint) => create(id, 'Connection: close\r\n').replace(' /', ' HTTP://a:1/')],
     ['bytes beyond ASCII in a value', (id: bigint) => create(id, 'Connection: close\r\nX: \xe4\xff\r\n')],
     [
-      'zeros before a length',
+      'leading zeros in a length',
       (id: bigint) => create(id, 'Connection: close\r\n').replace('Length: ', 'Length: 00'),
     ],
-  ])('is taken: %s', async (_, request) => {
+  ])('is accepted: %s', async (_, request) => {
     const id = unusedId();
     const [answer, ...more] = await converse(service.port, [request(id)]);
     expect([answer?.status, answer?.text, more]).toEqual([200, '{"name":"a"}', []]);
@@ -513,7 +513,7 @@ describe('What HTTP/1.1 leaves to the reader', () => {
 });
 
 describe('One connection', () => {
-  test('answers requests that were sent together in their order', async () => {
+  test('answers pipelined requests in order', async () => {
     const ids = Array.from({ length: 20 }, () => unusedId());
     const requests = ids.map((id, index) => create(id, index === 19 ? 'Connection: close\r\n' : ''));
     const answers = await converse(service.port, [requests.join('')]);
@@ -522,10 +522,10 @@ describe('One connection', () => {
   });
 
   test.each<[string, string, number, number?]>([
-    ['bytes that are no HTTP', 'garbage\r\n\r\n', 400],
+    ['bytes that are not HTTP', 'garbage\r\n\r\n', 400],
     ['a malformed request', withHeader('X Y: a'), 400],
     [
-      'a request that is cut in two ways',
+      'a request with two framings',
       withLines(`Content-Length: ${LENGTH}\r\nTransfer-Encoding: chunked\r\n`),
       400,
     ],
@@ -533,7 +533,7 @@ describe('One connection', () => {
     ['headers too large', withHeader(`X: ${'a'.repeat(20_000)}`), 431],
     ['an unknown expectation', create(1n, 'Expect: tea\r\n'), 400, 417],
     ['CONNECT', `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, 405],
-  ])('gives whole requests their own answers before %s', async (_, bad, status, error = status) => {
+  ])('answers the complete requests before %s', async (_, bad, status, error = status) => {
     const ids = [unusedId(), unusedId(), unusedId()];
     const good = ids.map((id) => create(id)).join('');
     const before = await countRows(service);
@@ -543,16 +543,16 @@ describe('One connection', () => {
     expect(await countRows(service)).toBe(before + 3);
   });
 
-  test('that was refused without its body being read tells nothing more of that body', async () => {
+  test('gets one answer if a request is refused and its body turns out malformed', async () => {
     const head = `${LINE}${HOST}Transfer-Encoding: chunked\r\n\r\n`;
     const answers = await converse(service.port, [head, ...Array<string>(50).fill('1\r\n \r\n'), 'zz\r\n']);
-    // The broken chunk may come before the answer to the request, or after it.
+    // The malformed chunk may arrive before or after the answer to the request.
     expect(answers).toHaveLength(1);
     expect([400, 401]).toContain(answers[0]?.status);
   });
 });
 
-test('After all of these the service is as it was, and nothing behind a refused request was stored', async () => {
+test('After all of these the service works, and nothing after a refused request is stored', async () => {
   expect((await post(service.port, plant())).status).toBe(200);
   expect(behind.length).toBeGreaterThan(100);
   for (const id of behind) expect(await rowOf(service, id)).toBeUndefined();

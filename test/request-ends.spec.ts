@@ -25,7 +25,7 @@ const create = (id: bigint, name = 'a', lines = '') =>
   `${GOOD}${lines}Content-Length: ${plant(id, name).length}\r\n\r\n${plant(id, name)}`;
 const last = () => create(unusedId(), 'a', 'Connection: close\r\n');
 
-/** A client that writes as it likes, and reads an answer at a time. */
+/** A client that writes any bytes, and reads one answer at a time. */
 class Client {
   readonly socket: Socket;
   #received = '';
@@ -43,7 +43,7 @@ class Client {
     return this;
   }
 
-  /** Waits for leave to send the body. */
+  /** Waits for 100 Continue. */
   async continued(): Promise<void> {
     const leave = 'HTTP/1.1 100 Continue\r\n\r\n';
     while (this.#received.length < leave.length) await once(this.socket, 'data');
@@ -72,8 +72,8 @@ class Client {
   }
 }
 
-describe('Requests of one connection', () => {
-  test('are taken one after the other: of two creates of one id the first wins', async () => {
+describe('Requests on one connection', () => {
+  test('are processed in order: of two creates of one id the first wins', async () => {
     for (let time = 0; time < 50; time++) {
       const id = unusedId();
       const answers = await converse(service.port, [create(id, 'first') + create(id, 'second') + last()]);
@@ -86,7 +86,7 @@ describe('Requests of one connection', () => {
     }
   });
 
-  test('may be sent ahead, as many as the client likes; each is read when the one before it is answered', async () => {
+  test('may be pipelined without limit; each is read after the previous one is answered', async () => {
     let atOnce = 0;
     let mostAtOnce = 0;
     const count = (_request: IncomingMessage, response: ServerResponse) => {
@@ -101,7 +101,7 @@ describe('Requests of one connection', () => {
     expect(mostAtOnce).toBe(1);
   });
 
-  test.each([1, 2, 3, 7, 100, 1_000])('may be cut anywhere, such as at every %i bytes', async (size) => {
+  test.each([1, 2, 3, 7, 100, 1_000])('may arrive in pieces of any size: %i bytes', async (size) => {
     const body = plant(unusedId());
     const chunked =
       `${GOOD}Transfer-Encoding:\tchunked\r\n\r\n1;a="b"\r\n{\r\n` +
@@ -132,7 +132,7 @@ describe('Trailers', () => {
     'Proxy-Connection: close',
     'Connection: upgrade\r\nUpgrade: h2c',
     'Expect: tea',
-  ])('say nothing about the connection: %s', async (trailer) => {
+  ])('have no effect on the connection: %s', async (trailer) => {
     const id = unusedId();
     const chunk = `${plant(id).length.toString(16)}\r\n${plant(id)}\r\n`;
     const client = new Client().write(
@@ -145,7 +145,7 @@ describe('Trailers', () => {
     expect((await client.answer()).status).toBe(200);
   });
 
-  test('without a token do not cut the connection either', async () => {
+  test('of a request without a token have no effect on the connection', async () => {
     const client = new Client().write(
       `${LINE}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nConnection: close\r\n\r\n`,
     );
@@ -155,7 +155,7 @@ describe('Trailers', () => {
   });
 });
 
-describe('An answer before the body has come', () => {
+describe('An answer before the end of the body', () => {
   const refused: [what: string, error: number, lines: string][] = [
     ['no token', 401, LINE],
     ['another media type', 415, `${LINE}Authorization: Bearer ${TOKEN}\r\nContent-Type: text/plain\r\n`],
@@ -163,7 +163,7 @@ describe('An answer before the body has come', () => {
     ['another path', 404, `POST /other HTTP/1.1\r\n${HOST}`],
   ];
 
-  test.each(refused)('keeps the connection for a small rest: %s', async (_, error, lines) => {
+  test.each(refused)('keeps the connection if little is left: %s', async (_, error, lines) => {
     const client = new Client().write(`${lines}Content-Length: 9000\r\n\r\n `);
     const answer = await client.answer();
     expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'keep-alive']);
@@ -187,14 +187,14 @@ describe('An answer before the body has come', () => {
       413,
       `${GOOD}Transfer-Encoding: chunked\r\n\r\nfffff\r\n${' '.repeat(LIMIT + 1)}`,
     ] as const,
-  ])('says that it is the last, and is not cut while the client goes on: %s', async (_, error, bytes) => {
+  ])('says Connection: close, and lets the client finish sending: %s', async (_, error, bytes) => {
     const failures: unknown[] = [];
     const client = new Client().write(bytes);
     client.socket.on('error', (failure) => failures.push(failure));
     const answer = await client.answer();
     expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'close']);
     await client.end();
-    // Longer than a silent client is waited for.
+    // Longer than the service waits for a silent client.
     for (let time = 0; time < 10; time++) {
       client.write(' '.repeat(100));
       await delay(250);
@@ -206,13 +206,13 @@ describe('An answer before the body has come', () => {
   });
 });
 
-describe('Bodies that arrive', () => {
+describe('Bodies in transit', () => {
   const NO_ROOM = {
     error: 503,
     message: 'The service is receiving as much as it can; the same request may be sent again.',
   };
 
-  test('share a budget; beyond it one is refused before it is read, and small ones go on', async () => {
+  test('share a budget: a large body beyond it is refused unread, and small ones are accepted', async () => {
     const size = 40_000;
     const head = `${GOOD}Content-Length: ${size}\r\n`;
     const held = Array.from({ length: 3 }, () => new Client().write(`${head}Expect: 100-continue\r\n\r\n`));
@@ -232,7 +232,7 @@ describe('Bodies that arrive', () => {
     expect((await small.write(plant(unusedId()).padEnd(1_000)).answer()).status).toBe(200);
     expect((await post(service.port, plant(unusedId()))).status).toBe(200);
 
-    // What ends, in whatever way, makes room.
+    // A body that ends makes room, in whatever way it ends.
     held[0]?.socket.destroy();
     held[1]?.write('{'.padEnd(size));
     held[2]?.write(plant(unusedId()).padEnd(size));
@@ -247,7 +247,7 @@ describe('Bodies that arrive', () => {
 });
 
 describe('A connection', () => {
-  test('that was opened ahead of use is served when it is used', async () => {
+  test('may be opened long before its first request', async () => {
     const { limits } = service.app.get(Connections);
     const before = { ...limits };
     undo(() => Object.assign(limits, before));
@@ -259,7 +259,7 @@ describe('A connection', () => {
     expect((await client.write(create(unusedId())).answer()).status).toBe(200);
   });
 
-  test('beyond MAX_CONNECTIONS is closed, which is counted and told once, and the others are served', async () => {
+  test('beyond MAX_CONNECTIONS is closed and counted, the log says so once, and the others are served', async () => {
     const few = await startService({ env: { MAX_CONNECTIONS: '3', METRICS: 'on' } });
     undo(() => few.stop());
     const open = () => connect(few.port, '127.0.0.1').on('error', () => undefined);
@@ -280,13 +280,13 @@ describe('A connection', () => {
   });
 });
 
-describe('Bytes that never were a request', () => {
+describe('Bytes that are no request', () => {
   test.each([
     ['a TLS client', Buffer.from('16030100f1010000ed0303', 'hex').toString('latin1')],
-    ['a greeting', 'EHLO localhost\r\n'],
+    ['an SMTP greeting', 'EHLO localhost\r\n'],
     ['LF alone', 'GET / HTTP/1.1\nHost: a\n'],
-    ['a malformed header of many', `${LINE}X Y: z\r\nA: b`],
-  ])('are refused without waiting for more, with a date: %s', async (_, bytes) => {
+    ['a malformed header, then another', `${LINE}X Y: z\r\nA: b`],
+  ])('are refused without waiting for more, with a Date: %s', async (_, bytes) => {
     const before = service.logs().split('"msg":"request"').length;
     const answer = await new Client().write(bytes).answer();
     expectError(answer, 400);
@@ -296,16 +296,16 @@ describe('Bytes that never were a request', () => {
   });
 });
 
-test('A response that the client does not take ends its connection, one that is taken slowly does not', async () => {
+test('A client that reads nothing of its response is disconnected; one that reads slowly is not', async () => {
   const connections = service.app.get(Connections);
   const before = { ...connections.limits };
   undo(() => Object.assign(connections.limits, before));
   Object.assign(connections.limits, { stalledResponse: 2_000 });
-  // More than the kernel takes on its way.
+  // The responses are more than the kernel buffers.
   const requests = `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\n${HOST}\r\n`.repeat(20);
   const deaf = connect(service.port, '127.0.0.1', () => deaf.write(requests)).pause();
   undo(() => deaf.destroy());
-  // A later Node.js tells a paused socket of its reset at once.
+  // Newer versions of Node.js report the reset even while the socket is paused.
   const lost = new Promise((done) => deaf.on('error', () => undefined).once('close', done));
   const slow = connect(service.port, '127.0.0.1', () => slow.write(requests)).pause();
   undo(() => slow.destroy());

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { needs } from './support/requirements.js';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from './support/database.js';
 
-// The built service as a user starts it; `npm test` builds before it tests.
+// The built service, as a user starts it. `npm test` builds before it tests.
 const MAIN = resolve('dist/src/main.js');
 
 let folder: string;
@@ -23,7 +23,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Starts the service in an empty folder with these variables and no others but PATH. */
+/** Starts the service in an empty folder, with these variables and PATH only. */
 function start(env: Record<string, string>) {
   const child = spawn(process.execPath, [MAIN], {
     cwd: folder,
@@ -57,8 +57,8 @@ const runs = (command: string) =>
     shell.on('exit', (code) => done({ code, output }));
   });
 
-needs('curl')('without a token', () => {
-  test('it prints one, with a curl line that works as it stands', async () => {
+needs('curl')('Without a token', () => {
+  test('the service prints one, in a curl command that works as it is', async () => {
     const service = start(database.env);
     await service.until(
       /Plant Store listens on http:\/\/127\.0\.0\.1:\d+\nSwagger UI: http:\/\/127\.0\.0\.1:\d+\/docs\n/,
@@ -69,9 +69,8 @@ needs('curl')('without a token', () => {
   });
 });
 
-test('a restart finds the plants of the last run, and knows the token of the file .env', async () => {
+test('A restart keeps the plants, and takes the token from .env', async () => {
   await writeFile(join(folder, '.env'), 'ACCESS_TOKENS=from-file\n');
-  /** Starts, creates and stops. */
   const createInARun = async (name: string, signal: NodeJS.Signals) => {
     const service = start(database.env);
     const [, base = ''] = await service.until(/listens on (\S+)/);
@@ -89,15 +88,15 @@ test('a restart finds the plants of the last run, and knows the token of the fil
   await rm(join(folder, '.env'));
 });
 
-test('every fault of the environment is told, and the exit code is 1', async () => {
+test('Reports every fault of the environment, and exits with 1', async () => {
   const { code, output } = await start({ PORT: 'x', METRICS: 'x', NODE_ENV: 'production' }).exit;
   expect(code).toBe(1);
   for (const name of ['PORT', 'METRICS', 'ACCESS_TOKENS', 'DATABASE_URL'])
     expect(output).toContain(`\n  ${name} `);
 });
 
-describe('one sentence says what is wrong and what to do', () => {
-  test('a port that is taken', async () => {
+describe('One sentence says what is wrong and what to do:', () => {
+  test('the port is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -111,7 +110,7 @@ describe('one sentence says what is wrong and what to do', () => {
     });
   });
 
-  test('a second start on the same folder', async () => {
+  test('another service holds the data folder', async () => {
     const dataDir = await mkdtemp(join(folder, 'data-'));
     const env = { DATA_DIR: dataDir, LOG_LEVEL: 'warn' };
     const first = start(env);
@@ -127,7 +126,7 @@ describe('one sentence says what is wrong and what to do', () => {
     await first.stop('SIGKILL');
   });
 
-  (TEST_DATABASE_URL === undefined ? test.skip : test)('a database that is not there', async () => {
+  (TEST_DATABASE_URL === undefined ? test.skip : test)('the database does not exist', async () => {
     const url = new URL(TEST_DATABASE_URL as string);
     url.pathname = '/no_such_database';
     const { code, output } = await start({ DATABASE_URL: url.href, LOG_LEVEL: 'warn' }).exit;
@@ -139,7 +138,7 @@ describe('one sentence says what is wrong and what to do', () => {
     });
   });
 
-  test('a host that is not here', async () => {
+  test('HOST is not an address of this machine', async () => {
     const { code, output } = await start({ ...database.env, HOST: '192.0.2.1', LOG_LEVEL: 'warn' }).exit;
     expect(code).toBe(1);
     expect(output).toMatch(
@@ -147,7 +146,7 @@ describe('one sentence says what is wrong and what to do', () => {
     );
   });
 
-  test('a file .env that cannot be read as written, together with the other faults', async () => {
+  test('.env is malformed, together with the other faults', async () => {
     await writeFile(join(folder, '.env'), '\ufeffACCESS_TOKENS=a\n');
     const { code, output } = await start({ PORT: 'x' }).exit;
     await rm(join(folder, '.env'));
@@ -156,10 +155,10 @@ describe('one sentence says what is wrong and what to do', () => {
   });
 });
 
-test('a database that refuses the user is told, and the exit code is 1', async () => {
+test('Says that the database refuses the user, and exits with 1', async () => {
   const refusing = createServer((socket) => {
     socket.on('error', () => undefined);
-    // ErrorResponse with SQLSTATE 28P01, as PostgreSQL answers to a wrong password.
+    // PostgreSQL answers a wrong password with an ErrorResponse, SQLSTATE 28P01.
     const fields = 'SFATAL\0C28P01\0Mpassword authentication failed for user "u"\0\0';
     socket.once('data', () => {
       const head = Buffer.from('E\0\0\0\0');
@@ -178,7 +177,7 @@ test('a database that refuses the user is told, and the exit code is 1', async (
   expect(output).not.toContain('hunter2');
 });
 
-test('while the database cannot be reached it lives, is not ready, answers 503, and goes on waiting', async () => {
+test('While the database cannot be reached, the service is live and not ready, answers 503, and waits', async () => {
   const service = start({
     DATABASE_URL: 'postgres://u@127.0.0.1:1/d',
     ACCESS_TOKENS: 't',
@@ -201,14 +200,14 @@ test('while the database cannot be reached it lives, is not ready, answers 503, 
   expect((await service.stop()).code).toBe(0);
 });
 
-describe('what it says where', () => {
+describe('The output of the service', () => {
   const stdoutOf = (child: ChildProcess) => {
     let text = '';
     child.stdout?.on('data', (data: Buffer) => (text += data.toString()));
     return () => text;
   };
 
-  test('standard output has log lines and nothing else where it is no terminal', async () => {
+  test('has only log lines on standard output if that is not a terminal', async () => {
     const service = start(database.env);
     const stdout = stdoutOf(service.child);
     await service.until(/curl -X POST .*/);
@@ -220,7 +219,7 @@ describe('what it says where', () => {
   });
 
   needs('script')('at a terminal', () => {
-    test('there are lines to read, and the greeting', async () => {
+    test('has readable lines, and the greeting', async () => {
       const child = spawn('script', ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {
         cwd: folder,
         env: { PATH: process.env.PATH, PORT: '0', ...database.env },
@@ -234,14 +233,14 @@ describe('what it says where', () => {
       }
       expect(stdout()).toMatch(/^\d\d:\d\d:\d\d info {2}Listening host=127\.0\.0\.1 port=\d+\r?$/m);
       expect(stdout()).not.toContain('"msg"');
-      // What a person types: the terminal makes it a SIGINT.
+      // Ctrl-C: the terminal turns it into SIGINT.
       child.stdin.write('\x03');
       expect(await once(child, 'exit')).toEqual([0, null]);
       expect(stdout()).toContain('Stopped');
     });
   });
 
-  test('nobody reads either stream: it lives, serves and stops', async () => {
+  test('may be read by nobody: the service still serves and stops', async () => {
     const service = start({ ...database.env, ACCESS_TOKENS: 't', METRICS: 'on', LOG_LEVEL: 'info' });
     const [, base = ''] = await service.until(/listens on (\S+)/);
     service.child.stdout.destroy();
@@ -253,14 +252,14 @@ describe('what it says where', () => {
         body: '{"id":4711,"name":"a"}',
       });
       expect(status).toBe(200);
-      // Beyond the time after which lines are written.
+      // Long enough for the buffered lines to be written.
       await new Promise((next) => setTimeout(next, 250));
     }
     expect((await service.stop()).code).toBe(0);
   });
 });
 
-test('It loads none of the rules that class-validator brings, nor what these load, nor a database it does not use', () => {
+test('The service loads no rule of class-validator and none of their dependencies, and no database that it does not use', () => {
   const script = `
     import { createRequire } from 'node:module';
     await import('./dist/src/app.js');
