@@ -4,22 +4,22 @@ import { Failure } from '../errors/failure.js';
 import { Framing } from './framing.js';
 import type { Refuse } from './refuse.js';
 
-/** The bounds of a connection, in milliseconds. */
+/** The time limits of a connection, in milliseconds. */
 export interface ConnectionLimits {
   /** For the head of a request to arrive, from its first byte. */
   head: number;
-  /** For all of a request to arrive, from its first byte. */
+  /** For a whole request to arrive, from its first byte. */
   request: number;
-  /** For a client to take none of its response. */
+  /** For a client to read nothing of its response. */
   stalledResponse: number;
-  /** For a client that was answered for the last time to go on sending, as nginx has it: in all, and without a byte. */
+  /** For a client to go on sending after its last response, in total and without a byte (nginx's lingering close). */
   linger: number;
   lingerSilent: number;
   /** For a connection on which no request has begun. */
   unused: number;
 }
 
-/** A rest of a body, in bytes, that is read for the sake of the connection though the request is answered already. */
+/** If so much of a body is left when its request is answered, in bytes, it is read to keep the connection. */
 const SMALL_REST = 16 * 1024;
 
 const TOO_SLOW = new Failure(408, 'The request took too long to arrive');
@@ -28,34 +28,33 @@ const MALFORMED = new Failure(400, 'The request is not well-formed HTTP/1.1');
 
 const connections = new WeakMap<Socket, Connection>();
 
-/** @returns the connection on the socket of a server that `Connections` guards. */
+/** @returns the connection of a socket, if `Connections` guards its server. */
 export function connectionOf(socket: Socket): Connection | undefined {
   return connections.get(socket);
 }
 
 /**
- * What stands between a socket and Node's HTTP parser: it hands on one request at a time, and the next when that is
- * answered (RFC 9112 section 9.3.2). So what a client sends ahead waits in the kernel, and two creates of one id keep
- * their order.
+ * Stands between a socket and Node's HTTP parser and passes on one request at a time, the next when that is answered
+ * (RFC 9112 section 9.3.2). So pipelined requests wait in the kernel, and two creates of one id keep their order.
  */
 export class Connection {
   readonly #framing: Framing;
   readonly #parse: (bytes: Buffer) => void;
-  /** What came after the request that is being answered. */
+  /** What arrived after the request that is being answered. */
   #held: Buffer | undefined;
   #response: ServerResponse | undefined;
   #isUsed = false;
-  /** When it was opened, and from then on when the last request began to arrive. */
+  /** When the last request began to arrive, or the connection was opened. */
   #since = performance.now();
-  /** When the last answer was on its way: what comes now is not read. */
+  /** Since when what arrives is no longer read as requests. */
   #endingSince: number | undefined;
   #isEnded = false;
   #lastByteAt = 0;
-  /** How many bytes the kernel has taken, and since when it has taken no more. */
+  /** How many bytes the kernel has taken, and when it last took some. */
   #taken = 0;
   #takenAt = 0;
 
-  /** @param socket right after Node's own listener for a new connection has seen it. */
+  /** @param socket a new connection, right after Node's own listener has seen it. */
   constructor(
     readonly socket: Socket,
     private readonly limits: ConnectionLimits,
@@ -71,33 +70,33 @@ export class Connection {
     socket.prependListener('end', () => {
       if (this.#framing.isInHead) this.fail(INCOMPLETE);
     });
-    // Node calls this when the last response is written, and would close both ways: what the client still sends would
-    // then make its kernel throw the response away (RFC 9112 section 9.6).
+    // Node calls this when the last response is written, and would close both directions. What the client still sends
+    // would then be answered with a reset, and its kernel would drop the response (RFC 9112 section 9.6).
     socket.destroySoon = () => this.end();
   }
 
-  /** Whether a request came whole and is being answered. */
+  /** Whether a request has arrived completely and is being answered. */
   get isAnswering(): boolean {
     return this.#response !== undefined && this.#framing.isBetweenRequests;
   }
 
-  /** Whether so much of the request is still to come that its answer is the last one: the rest is not read then. */
+  /** Whether so much of the request is missing that its response ends the connection, and the rest is not read. */
   get mustEnd(): boolean {
     return this.#framing.remaining > SMALL_REST;
   }
 
-  /** A request has come, at least its head; nothing else is read before its body and its answer are through. */
+  /** The head of a request has arrived. The next request is read when this body and its response are complete. */
   begin(response: ServerResponse): void {
     this.#response = response;
     response.on('close', this.#onAnswered);
   }
 
-  /** Announces that the response that is being made, if any, is the last one. */
+  /** Announces that the current response, if any, is the last one. */
   announceEnd(): void {
     if (this.#response?.headersSent === false) this.#response.setHeader('Connection', 'close');
   }
 
-  /** Refuses what is arriving, in the answer to its request if it has one, and ends the connection. */
+  /** Refuses what is arriving, in the response to its request if it has one, and ends the connection. */
   fail(failure: Failure): void {
     if (this.#endingSince !== undefined) return;
     const response = this.#response;
@@ -107,20 +106,20 @@ export class Connection {
     else this.refuse(failure, { socket: this.socket, response });
   }
 
-  /** @param error of the socket, or of Node's parser, which finds no fault but an early end in what it gets. */
+  /** @param error of the socket or of Node's parser. Framing leaves the parser no fault to find but an early end. */
   failBy({ code = '' }: NodeJS.ErrnoException): void {
     if (!code.startsWith('HPE_')) this.socket.destroy();
     else this.fail(code === 'HPE_INVALID_EOF_STATE' ? INCOMPLETE : MALFORMED);
   }
 
-  /** From here on nothing that comes is a request: its framing is in doubt, or its rest is not read. */
+  /** From now on nothing is read as a request: the framing is in doubt, or the rest of a body is left unread. */
   ignoreRest(): void {
     this.#endingSince ??= this.#lastByteAt = performance.now();
     this.#held = undefined;
   }
 
   /**
-   * Ends this side. What the client still sends is read and forgotten for a while, so that it gets to see the answer.
+   * Ends this side. What the client still sends is read and dropped for a while, so that the client gets the response.
    *
    * @param last what to write before the end.
    */
@@ -132,7 +131,7 @@ export class Connection {
     this.socket.resume();
   }
 
-  /** Ends what takes too long; called again and again. */
+  /** Ends what takes too long. Call it regularly. */
   check(now: number): void {
     const { limits, socket } = this;
     this.#watchResponse(now);
@@ -152,8 +151,8 @@ export class Connection {
       this.#taken = taken;
       this.#takenAt = now;
     } else if (now - this.#takenAt >= this.limits.stalledResponse) {
-      // Closed without a reset, the kernel would keep what it holds for the client for minutes. The first call alone
-      // would wait until everything is written.
+      // Without a reset, the kernel would keep the client's data for minutes. resetAndDestroy() alone would wait until
+      // everything is written.
       this.socket.resetAndDestroy().destroy();
     }
   }
@@ -201,7 +200,7 @@ export class Connection {
   };
 }
 
-/** What was written and the kernel has not taken yet, in bytes. Node counts a write as a whole, its handle by bytes. */
+/** The bytes that were written and the kernel has not taken. The handle counts bytes, `writableLength` whole writes. */
 function waitingBytes(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
   return handle?.writeQueueSize ?? socket.writableLength;

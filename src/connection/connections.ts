@@ -9,14 +9,14 @@ import { Connection, connectionOf, type ConnectionLimits } from './connection.js
 import type { Refuse } from './refuse.js';
 
 const CHECK_INTERVAL_MS = 500;
-/** Drops that follow each other within this time are told once. */
+/** Drops that follow each other within this time are logged once. */
 const DROPS_SPELL_MS = 60_000;
 
 /** All connections of the server: their number, their time limits and their end. */
 @Injectable()
 export class Connections {
   readonly limits: ConnectionLimits;
-  /** How many were closed at once because MAX_CONNECTIONS were open. */
+  /** How many were closed on arrival because MAX_CONNECTIONS were open. */
   dropped = 0;
   readonly #open = new Map<Socket, Connection>();
   #droppedAt = -Infinity;
@@ -57,12 +57,12 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Requests that came whole and are not answered yet. */
+  /** How many requests have arrived completely and are not answered yet. */
   get answering(): number {
     return [...this.#open.values()].filter(({ isAnswering }) => isAnswering).length;
   }
 
-  /** Announces the end in every response from now on, so that no client uses a connection that is being closed. */
+  /** Sends `Connection: close` with every response from now on, so that no client uses a connection that is closing. */
   announceEnd(): void {
     for (const connection of this.#open.values()) connection.announceEnd();
     this.#server?.prependListener('request', (_request, response) => {
@@ -70,7 +70,7 @@ export class Connections {
     });
   }
 
-  /** Takes no new connections. The HTTP server's own `close()` would also end those on which a head is arriving. */
+  /** Accepts no new connections. The HTTP server's own `close()` would also end those on which a head is arriving. */
   stopListening(): void {
     if (this.#server !== undefined) NetServer.prototype.close.call(this.#server);
   }

@@ -3,9 +3,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * `Expect: 100-continue` (RFC 9110 section 10.1.1) is answered when the body is about to be read and not before, so
- * that a client whose request is refused by its header never sends the body. Any other expectation is refused in
- * request-head.ts.
+ * Answers `Expect: 100-continue` (RFC 9110 section 10.1.1) only when the body is about to be read, so that a client
+ * whose head is refused never sends the body. request-head.ts refuses every other expectation.
  */
 export function deferContinue(server: Server): void {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
@@ -15,7 +14,7 @@ export function deferContinue(server: Server): void {
   server.on('checkContinue', handle).on('checkExpectation', handle);
 }
 
-/** Tells a client that waits for it to send the body. */
+/** Sends `100 Continue` if the client waits for it. */
 export function continueReading(request: IncomingMessage): void {
   const response = waiting.get(request);
   if (response === undefined) return;

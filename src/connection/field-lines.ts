@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * How often a field was sent. Of one that must come once, Node keeps the first and forgets the others; a gateway might
- * have read another.
- *
  * @param name in lower case.
+ * @returns how often the field was sent. Node keeps only the first line of most fields that must be sent once, and a
+ *   gateway may have read another.
  */
 export function timesSent({ rawHeaders }: IncomingMessage, name: string): number {
   let times = 0;

@@ -1,35 +1,35 @@
 import { METHODS } from 'node:http';
 import { Failure } from '../errors/failure.js';
 
-/** The request line and headers of a request, in bytes. It is Node's own limit. */
+/** The largest request line and headers together, in bytes. It is Node's own limit. */
 export const MAX_HEAD = 16 * 1024;
-/** A longer head is checked each time, so that what is kept for each connection stays small. */
+/** A longer head is not kept but checked each time, so that a connection takes little memory. */
 const MAX_KNOWN_HEAD = 4 * 1024;
-/** One line among the chunks of a body: a size with its extensions, or a trailer. */
+/** The longest line among the chunks of a body: a size with its extensions, or a trailer. */
 const MAX_CHUNK_LINE = 16 * 1024;
-/** What the framing of chunks may take, however small a body may be. */
+/** What the framing of chunks may always take, even if the body limit is smaller. */
 const MIN_CHUNK_FRAMING = 64 * 1024;
 
 const KNOWN_METHODS = new Set(METHODS);
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** RFC 9110 section 5.5: a field value has no control character but the tab. */
+/** RFC 9110 section 5.5: the only control character in a field value is the tab. */
 const FIELD_LINE = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`;
 const FIELD_LINES = new RegExp(`^(?:${FIELD_LINE})*$`);
-/** RFC 9112 section 3.2, but for what only CONNECT has; a fragment is never sent. */
+/** RFC 9112 section 3.2, without CONNECT's form. A target has no fragment. */
 const TARGET = /^(?:\/[\x21\x22\x24-\x7e]*|\*|https?:\/\/[\x21\x22\x24-\x7e]+)$/i;
-/** The fields that say where a request ends, or that another protocol follows it. */
+/** The fields that tell where a request ends or that another protocol follows it. */
 const FRAMING_FIELD = /^(content-length|transfer-encoding|upgrade):/gim;
-/** RFC 9110 section 6.5.1: never among trailers. */
+/** RFC 9110 section 6.5.1 forbids these among trailers. */
 const FRAMING_TRAILER = /^(?:content-length|transfer-encoding):/i;
 const LENGTH_VALUE = /[\t ]*0*(\d{1,19})[\t ]*\r\n/y;
 const CHUNKED_VALUE = /[\t ]*chunked[\t ]*\r\n/iy;
-/** RFC 9112 section 7.1.1, without the white space that it calls bad. */
+/** RFC 9112 section 7.1.1, without the "bad whitespace" (BWS). */
 const CHUNK_EXTENSION = `;${TOKEN}(?:=(?:${TOKEN}|"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"))?`;
 const CHUNK_SIZE = new RegExp(`^0*([\\da-f]{1,13})(?:${CHUNK_EXTENSION})*\\r\\n$`, 'i');
-/** Room before the content of a chunk for its size, written in eight digits, and a line end. */
+/** Room before a chunk for its size in eight digits and a line end. */
 const SIZE_LINE = 10;
 const LINE_FEED = 10;
-/** In place of a length. */
+/** Stands for a length that is not known. */
 const CHUNKED = -1;
 const LINE_END = '\r\n';
 const LAST_CHUNK = '0\r\n\r\n';
@@ -55,53 +55,53 @@ const FRAMING_TOO_LARGE = new Failure(413, 'The sizes, extensions and trailers o
 type Phase = 'head' | 'content' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers';
 
 /**
- * Reads where the requests of one connection begin and end, before Node's parser does, and by RFC 9112 alone. Node's
- * parser takes other protocols than HTTP, and blanks and line ends that the grammar does not have; it obeys trailers.
- * It gets only what no other reader, such as a gateway, could read in another way.
+ * Finds where the requests of one connection begin and end, before Node's parser does and strictly by RFC 9112. Node's
+ * parser also accepts other protocols, and blanks and line ends that the grammar does not have, and it obeys trailers.
+ * It gets only bytes that every other reader, such as a gateway, reads in the same way.
  *
- * Chunks are joined: however small a client cuts them, Node sees one for each piece that is read here. Trailers are
- * dropped, as RFC 9110 section 6.5.1 allows.
+ * Chunks are joined: Node sees one for each piece that is read here, no matter how small the client cut them. Trailers
+ * are dropped, as RFC 9110 section 6.5.1 allows.
  */
 export class Framing {
-  /** What {@link read} left: the start of what follows. */
+  /** What {@link read} left unread. */
   rest: Buffer | undefined;
   #phase: Phase = 'head';
-  /** A head of which the end has not come, without empty lines before it. */
+  /** The start of a head whose end has not arrived, without empty lines before it. */
   #partialHead: Buffer | undefined;
-  /** The last good head and the length of its body. Most clients send the same again and again. */
+  /** The last valid head and the length of its body. Most clients send the same head again and again. */
   #knownHead = '';
   #knownLength = 0;
-  /** Bytes that are still to come of the content, or of the chunk. */
+  /** How many bytes of the content or of the chunk are missing. */
   #remaining = 0;
   #line = '';
   /** Bytes of this body that are not content. */
   #chunkFraming = 0;
 
-  /** @param bodyLimit the framing of chunks has the same limit as the body itself, in bytes. */
+  /** @param bodyLimit the largest body in bytes. The framing of its chunks has the same limit. */
   constructor(private readonly bodyLimit: number) {}
 
-  /** Whether the last request came whole, and nothing of a next one. */
+  /** Whether the last request has arrived completely, and nothing of a next one. */
   get isBetweenRequests(): boolean {
     return this.#phase === 'head' && this.#partialHead === undefined;
   }
 
-  /** Whether the head of a request has begun to come. */
+  /** Whether a part of a head has arrived. */
   get isInHead(): boolean {
     return this.#partialHead !== undefined;
   }
 
-  /** How much of the body is still to come, in bytes: Infinity if its sender has not said. */
+  /** How many bytes of the body are missing. Infinity if it is chunked. */
   get remaining(): number {
     if (this.#phase === 'head') return 0;
     return this.#phase === 'content' ? this.#remaining : Infinity;
   }
 
   /**
-   * Reads on, at most to the end of a head or of a request; the rest stays in {@link rest}.
+   * Reads at most to the end of a head or of a request. The rest stays in {@link rest}.
    *
-   * @param bytes what came, which may be changed in place.
-   * @returns what Node's parser is to read, if anything.
-   * @throws {Failure} for what is not HTTP/1.1 or HTTP/1.0. Nothing that follows can be read then.
+   * @param bytes what arrived. It may be changed in place.
+   * @returns the bytes for Node's parser, if any.
+   * @throws {Failure} if it is not HTTP/1.1 or HTTP/1.0. Nothing that follows can be read then.
    */
   read(bytes: Buffer): Buffer | undefined {
     this.rest = undefined;
@@ -112,7 +112,7 @@ export class Framing {
 
   #readHead(read: Buffer): Buffer | undefined {
     let bytes = this.#partialHead === undefined ? read : Buffer.concat([this.#partialHead, read]);
-    // RFC 9112 section 2.2: empty lines before a request are to be ignored.
+    // RFC 9112 section 2.2: a server should ignore empty lines before a request.
     let start = 0;
     while (bytes[start] === 13 && bytes[start + 1] === 10) start += 2;
     if (start > 0) bytes = bytes.subarray(start);
@@ -161,7 +161,7 @@ export class Framing {
       const found = value.exec(head);
       if (found === null) throw isLength ? BAD_LENGTH : BAD_CODING;
       length = isLength ? Number(found[1]) : CHUNKED;
-      // RFC 9110 section 5.6.3 allows tabs around a value. Node's parser does not, in some versions.
+      // RFC 9110 section 5.6.3 allows tabs around a value. Some versions of Node's parser do not.
       if (found[0].includes('\t')) {
         bytes.fill(' ', valueStart, value.lastIndex - 2);
         bytes.write(found[0].trim(), valueStart, 'latin1');
@@ -175,7 +175,7 @@ export class Framing {
     return length ?? 0;
   }
 
-  /** @param start where the content starts in the bytes; what is before goes with it. */
+  /** @param start where the content starts in the bytes. What precedes it is returned too. */
   #readContent(bytes: Buffer, start: number): Buffer {
     const end = start + this.#remaining;
     if (bytes.length < end) {
@@ -226,7 +226,6 @@ export class Framing {
     );
   }
 
-  /** Takes a whole line among the chunks: what it is depends on what came before. */
   #takeLine(): void {
     const line = this.#line;
     this.#line = '';
@@ -247,7 +246,7 @@ export class Framing {
   }
 }
 
-/** @returns the version. */
+/** @returns the version of HTTP: 1.0 or 1.1. */
 function checkRequestLine(line: string): string {
   const [method = '', target, version, ...more] = line.split(' ');
   if (!KNOWN_METHODS.has(method)) throw UNKNOWN_METHOD;
@@ -259,7 +258,7 @@ function checkRequestLine(line: string): string {
   return version.slice(-3);
 }
 
-/** Refuses at once what cannot become a head, so that a client of another protocol learns it without waiting. */
+/** Refuses at once what cannot become a valid head, so that a client of another protocol need not wait for it. */
 function checkPartialHead(head: string): void {
   const linesEnd = head.lastIndexOf('\n') + 1;
   if (linesEnd === 0) {
@@ -268,7 +267,7 @@ function checkPartialHead(head: string): void {
       methodEnd < 0
         ? METHODS.some((method) => method.startsWith(head))
         : KNOWN_METHODS.has(head.slice(0, methodEnd));
-    // An empty line before the request may have come in part.
+    // Only half of an empty line before the request may have arrived.
     if (!isMethod && head !== '\r') throw UNKNOWN_METHOD;
     return;
   }

@@ -4,7 +4,7 @@ import type { Failure } from '../errors/failure.js';
 import { failureMessage, sendFailure } from '../errors/send-failure.js';
 import { connectionOf } from './connection.js';
 
-/** What is left of a request that Express never saw. */
+/** What is known of a request that Express never saw. */
 export interface Refusal {
   method: string | undefined;
   status: number;
@@ -13,9 +13,9 @@ export interface Refusal {
 }
 
 /**
- * Answers a failure below Express, and ends the connection with the answer: nothing that follows on it is believed.
+ * Answers a failure below Express and ends the connection: nothing that follows on it can be trusted.
  *
- * @param to the connection, and the response if the head of a request was read.
+ * @param to the connection's socket, and the response if the head of a request was read.
  */
 export type Refuse = (
   failure: Failure,
@@ -23,8 +23,8 @@ export type Refuse = (
 ) => void;
 
 /**
- * @param statusOf the status for a failure of a request.
- * @param observe called once for each request that is refused here. One that reached Express has its own observer.
+ * @param statusOf gives the status of a failure.
+ * @param observe called once for each refused request, unless it reached Express, which has its own observer.
  */
 export function refuseBy(
   statusOf: (request: IncomingMessage, error: number) => number,

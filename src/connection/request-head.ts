@@ -6,11 +6,11 @@ import { BAD_TARGET } from './framing.js';
 import type { Refuse } from './refuse.js';
 
 /**
- * RFC 9110 section 7.2: a host with or without a port, or nothing. RFC 3986 sub-delims are refused on purpose: no real
- * host has them, and a comma is how a proxy folds two Hosts.
+ * RFC 9110 section 7.2: a host with or without a port, or nothing. The sub-delims of RFC 3986 are refused on purpose:
+ * no real host has them, and a proxy joins two Host fields with a comma.
  */
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
-/** A request target in absolute form (RFC 9112 section 3.2.2), which every server must take. */
+/** A request target in absolute form, which every server must accept (RFC 9112 section 3.2.2). */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/i;
 
 const NO_HOST = new Failure(400, 'Host is missing');
@@ -20,8 +20,8 @@ const MANY_CONTENT_TYPES = new Failure(400, 'Content-Type must be sent once');
 const UNKNOWN_EXPECTATION = new Failure(417, 'The only expectation that can be met is 100-continue');
 
 /**
- * Refuses, before Express sees it, a well-formed head that another reader of the same bytes (a gateway) might take for
- * another request, or that asks for what cannot be done.
+ * Refuses, before Express sees it, a well-formed head that a gateway might read as a different request, or whose
+ * expectation cannot be met.
  */
 export function refuseMalformedHeads(server: Server, refuse: Refuse): void {
   const [handle] = server.listeners('request') as [RequestListener];
@@ -34,7 +34,7 @@ export function refuseMalformedHeads(server: Server, refuse: Refuse): void {
   });
 }
 
-/** Express could not route some targets of the absolute form, and would answer in a shape of its own. */
+/** Express cannot route some targets in absolute form and would answer in its own format. */
 function toOriginForm(request: IncomingMessage): void {
   const [, host, pathAndQuery = ''] = ABSOLUTE_FORM.exec(request.url as string) ?? [];
   if (host === undefined || !HOST.test(host)) return;
@@ -43,7 +43,7 @@ function toOriginForm(request: IncomingMessage): void {
 
 function failureOf(request: IncomingMessage): Failure | undefined {
   const { httpVersion, url = '', headers } = request;
-  // An absolute form with a host that is none was left as it is.
+  // toOriginForm() leaves a target that has an invalid host.
   if (!url.startsWith('/') && url !== '*') return BAD_TARGET;
 
   const hosts = timesSent(request, 'host');

@@ -10,7 +10,7 @@ export function isInt64(value: unknown): value is bigint {
 
 export const IS_STORABLE_TEXT = 'isStorableText';
 
-/** Words for the type of a JSON value as the exact parser reads it. The value itself is repeated to nobody. */
+/** Names the type of a JSON value, as the exact parser reads it, for a message. No message repeats the value itself. */
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
@@ -41,7 +41,7 @@ export const IsInt64 = () =>
     },
   });
 
-/** A JSON string. Unlike class-validator's own rule, this one says what came instead. */
+/** A JSON string. Unlike class-validator's own rule, this one names the type that was sent instead. */
 export const IsJsonString = () =>
   ValidateBy({
     name: 'isJsonString',
@@ -51,7 +51,7 @@ export const IsJsonString = () =>
     },
   });
 
-/** Text that PostgreSQL can store: no U+0000 and no lone surrogate, which UTF-8 cannot encode. Other types pass. */
+/** Text that PostgreSQL can store: no U+0000, and no lone surrogate, which UTF-8 cannot encode. Accepts other types. */
 export const IsStorableText = () =>
   ValidateBy({
     name: IS_STORABLE_TEXT,
@@ -65,5 +65,5 @@ export const IsStorableText = () =>
     },
   });
 
-/** The member may be left out. Unlike class-validator's IsOptional, this one does not let `null` pass. */
+/** The member may be left out. Unlike class-validator's IsOptional, this rule does not accept `null`. */
 export const IsOmittable = () => ValidateIf((_, value) => value !== undefined);

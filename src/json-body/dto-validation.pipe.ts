@@ -5,7 +5,7 @@ import { getMetadataStorage, ValidationTypes, Validator } from './class-validato
 import { ExactObject } from './exact-json.js';
 import { IS_STORABLE_TEXT, nameOfType } from './dto-rules.js';
 
-/** A DTO class made ready: the members that it declares, and a check that builds nothing for a good body. */
+/** What is derived once from a DTO class: its members, and a check that allocates little for a valid body. */
 interface CompiledDto {
   members: string[];
   accepts: (dto: Record<string, unknown>) => boolean;
@@ -13,15 +13,15 @@ interface CompiledDto {
 
 const compiledDtos = new Map<unknown, CompiledDto>();
 
-/** The members that a DTO class declares to class-validator. */
+/** @returns the members that a DTO class declares to class-validator. */
 export function memberNames(metatype: unknown): string[] {
   return compile(metatype).members;
 }
 
 /**
- * Nest's ValidationPipe, with a fast path for good bodies: the same class-validator constraints are called directly. Only
- * a body that one of them refuses goes through class-validator itself, which words the message. Members that the DTO does
- * not declare are ignored.
+ * Nest's ValidationPipe, with a fast path for valid bodies that calls class-validator's constraints directly. Only a
+ * body that a constraint refuses goes through class-validator, which writes the message. Members that the DTO does not
+ * declare are ignored.
  *
  * @throws {Failure} 422 naming every member that is missing, of a wrong type or out of range; 400 if the only fault is
  *   text that cannot be stored.
@@ -63,7 +63,7 @@ function compile(metatype: unknown): CompiledDto {
   const members = [...new Set(rules.map((rule) => rule.propertyName))];
   const checks = members.map((member) => {
     const own = rules.filter((rule) => rule.propertyName === member);
-    // ValidateIf and IsOptional become conditions: the other rules count only if every condition holds.
+    // ValidateIf and IsOptional are conditions: the other rules apply only if every condition holds.
     const conditions = own.filter(isCondition).map((rule) => rule.constraints[0] as Condition);
     const constraints = own
       .filter((rule) => !isCondition(rule))

@@ -1,26 +1,26 @@
 /**
- * Reads the JSON object that a request carries, without losing anything of it.
+ * Reads the JSON object of a request without losing anything.
  *
- * `JSON.parse` would lose the digits of a number (RFC 8259 section 6 leaves precision to us) and names that stand twice
- * (section 4), and it builds all that a body holds: the members that are ignored too, at 30 times the body's size. So
- * the text is checked here, building nothing, and a value is read where it is asked for.
+ * `JSON.parse` would lose digits of a number (RFC 8259 section 6 leaves the precision open) and repeated names (section
+ * 4). It would also build members that are ignored, at 30 times the body's size. So the text is checked here without
+ * building anything, and a value is read when it is asked for.
  */
 
-/** Nesting beyond this is refused; RFC 8259 section 9 allows a parser such a limit. */
+/** Deeper nesting is refused. RFC 8259 section 9 allows a parser such a limit. */
 export const MAX_DEPTH = 1_000;
 
 /**
- * A JSON value. A number that is an integer of at most 19 digits is a `bigint`, any other a `number`; of an array or an
- * object there is nothing but its type.
+ * A JSON value. An integer of at most 19 digits is a `bigint`, any other number a `number`. An array or object is
+ * empty: only its type is read.
  */
 export type ExactValue =
   string | bigint | number | boolean | null | readonly [] | Readonly<Record<string, never>>;
 
-/** The text is no JSON, or not JSON that two readers are sure to read alike. Its message repeats nothing of the text. */
+/** The text is not JSON, or two readers might read it differently. The message repeats nothing of the text. */
 export class MalformedJsonError extends Error {
   override name = 'MalformedJsonError' as const;
 
-  /** @param member the name that stands twice, where that is the fault. */
+  /** @param member the repeated name, if that is the fault. */
   constructor(
     message: string,
     readonly member?: string,
@@ -29,10 +29,10 @@ export class MalformedJsonError extends Error {
   }
 }
 
-/** The members of one JSON object, as their JSON texts by name; in a Map since a member may be called `__proto__`. */
+/** The JSON texts of an object's members by name, in a Map because a member may be called `__proto__`. */
 export class ExactObject {
   readonly #sources = new Map<string, string>();
-  /** The values of names that came again, each read once: it may be long, and come often. */
+  /** The first values of repeated names. Each is read once: it may be long, and its name may be repeated often. */
   readonly #repeated = new Map<string, ExactValue>();
 
   get(name: string): ExactValue | undefined {
@@ -40,7 +40,7 @@ export class ExactObject {
     return source === undefined ? undefined : readValue(source);
   }
 
-  /** @throws {MalformedJsonError} where the name has another value already. */
+  /** @throws {MalformedJsonError} if the name already has another value. */
   add(name: string, source: string): void {
     const first = this.#sources.get(name);
     if (first === undefined) this.#sources.set(name, source);
@@ -48,7 +48,7 @@ export class ExactObject {
       throw new MalformedJsonError('appears twice in the body with different values', name);
   }
 
-  /** Two values that are spelled differently are one where they are the same string or the same integer. */
+  /** Values that are spelled differently are equal if they are the same string or the same integer. */
   #isFirstValue(name: string, first: string, value: ExactValue): boolean {
     if (typeof value !== 'string' && typeof value !== 'bigint') return false;
     let firstValue = this.#repeated.get(name);
@@ -59,9 +59,9 @@ export class ExactObject {
 
 /**
  * @param text a JSON text.
- * @returns the members if it is an object; any other JSON value as it is.
- * @throws {MalformedJsonError} if it is not JSON, is nested deeper than MAX_DEPTH, or has a name twice with two values.
- *   Names are compared in the outermost object only: what lies deeper belongs to members that are ignored.
+ * @returns the members of an object, or any other value.
+ * @throws {MalformedJsonError} if it is not JSON, is nested deeper than MAX_DEPTH, or repeats a name with another
+ *   value. Only the outermost object's names are compared: what lies deeper belongs to members that are ignored.
  */
 export function parseExactJson(text: string): ExactObject | ExactValue {
   const scanner = new Scanner(text);
@@ -91,15 +91,15 @@ function readMembers(scanner: Scanner, start: number, members: ExactObject): num
   }
 }
 
-// The grammar of RFC 8259, sections 6 and 7. None of these can backtrack, whatever the text.
+// The grammar of RFC 8259, sections 6 and 7. None of these can backtrack.
 const BACKSLASH_OR_CONTROL = /[^ -[\]-\uffff]/;
 const UNESCAPED = /[ !#-[\]-\uffff]*/y;
 const ESCAPE_AND_UNESCAPED = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[ !#-[\]-\uffff]*/y;
 const NUMBER_OR_WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Each `skip…` takes the index at which what it skips has to start, and returns the index behind it. */
+/** Each `skip…` takes the index where a token must start and returns the index after it. */
 class Scanner {
-  /** Without escapes and control characters anywhere, a string ends at the next quote: half of the time at 10 kB. */
+  /** If the text has no escape and no control character, a string ends at the next quote. Halves the time at 10 kB. */
   readonly #isPlain: boolean;
 
   constructor(readonly text: string) {
@@ -121,7 +121,7 @@ class Scanner {
     return this.skipSpace(at + 1);
   }
 
-  /** Without recursion, so that no nesting can exhaust the stack. */
+  /** Does not recurse, so that no nesting can exhaust the stack. */
   skipValue(at: number): number {
     const { text } = this;
     /** What closes each array and object that is open. */
@@ -144,7 +144,7 @@ class Scanner {
         if (closers.length === 0) return at;
         at = this.skipSpace(at);
       }
-      // One has ended here: leave whatever ends with it, up to the next.
+      // A value has ended here. Close the arrays and objects that end with it.
       while (text[at] === closers.at(-1)) {
         closers.pop();
         if (closers.length === 0) return at + 1;
@@ -205,10 +205,10 @@ const PLAIN_INTEGER = /^-?\d{1,19}$/;
 const NUMBER_PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * JSON Schema's integer is a value and not a spelling: 71, 71.0 and 7.1e1 are one.
+ * JSON Schema's integer is a value and not a spelling: 71, 71.0 and 7.1e1 are the same.
  *
  * @param source a JSON number.
- * @returns its exact value where that is an integer of at most 19 digits, else the nearest double.
+ * @returns its exact value if that is an integer of at most 19 digits, else the nearest double.
  */
 export function exactNumber(source: string): bigint | number {
   if (PLAIN_INTEGER.test(source)) return BigInt(source);
@@ -220,7 +220,7 @@ export function exactNumber(source: string): bigint | number {
   if (first === digits.length) return 0n;
   let last = digits.length;
   while (digits[last - 1] === '0') last--;
-  // The value is the digits from first to last, times ten to the power of:
+  // The value is the digits from first to last, times ten to this power.
   const power = Number(exponent) - fraction.length + (digits.length - last);
   if (power < 0 || last - first + power > 19) return Number(source);
   return BigInt(sign + digits.slice(first, last) + '0'.repeat(power));

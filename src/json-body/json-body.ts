@@ -15,11 +15,11 @@ import { Failure } from '../errors/failure.js';
 import { continueReading } from '../connection/expectation.js';
 import { BodyReader } from './request-body.js';
 
-/** Reads the request's JSON body exactly, and validates it. Pipes run after guards: nothing is read without a good token. */
+/** Reads and validates the JSON body. Pipes run after guards, so nothing is read without a valid token. */
 @Injectable()
 export class JsonBodyPipe implements PipeTransform<Request> {
   readonly #reader: BodyReader;
-  // Not a pipe of its own beside this: Nest makes a kilobyte of promises and metadata for each pipe.
+  // Not a second pipe: Nest allocates a kilobyte of promises and metadata for each pipe of a request.
   readonly #validation = new DtoValidationPipe();
 
   constructor(@Inject(CONFIG) { http }: Config) {
@@ -38,7 +38,7 @@ function parse(text: string, { metatype }: ArgumentMetadata): ExactObject | Exac
   } catch (error) {
     if (!(error instanceof MalformedJsonError)) throw error;
     if (error.member === undefined) throw new Failure(400, error.message);
-    // A name from the contract may be repeated. Any other is the client's own text.
+    // The message may quote a name of the contract. Any other name is the client's own text.
     const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
     throw new Failure(400, `${name} ${error.message}`);
   }

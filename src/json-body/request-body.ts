@@ -4,26 +4,26 @@ import { MIMEType, promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Failure, RequestAborted } from '../errors/failure.js';
 
-/** RFC 9110 section 8.4.1; `x-gzip` is to be taken as `gzip`. */
+/** RFC 9110 section 8.4.1.3: `x-gzip` is equivalent to `gzip`. */
 const GZIP = new Set(['gzip', 'x-gzip']);
 const NO_CODING = new Set(['', 'identity']);
-/** Node's parser of media types takes time by the square of their length. */
+/** The time of Node's media type parser grows with the square of the length. */
 const MAX_CONTENT_TYPE_LENGTH = 256;
-/** A body of so many bytes takes nothing of the budget: connections are bounded too. */
+/** A body of up to this many bytes does not count against the budget: the number of connections bounds these. */
 const SMALL_BODY = 16 * 1024;
-/** They use threads that the checks of signatures need too. */
+/** Decodings use threads that signature checks need too. */
 const MAX_DECODINGS = 2;
 
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/** Reads the bodies of all requests, and keeps what they take together within a budget. */
+/** Reads the bodies of all requests and keeps their memory within a budget. */
 export class BodyReader {
   #decodings = 0;
   readonly #waitingToDecode: (() => void)[] = [];
 
   /**
    * @param limit the largest body in bytes, as sent and after decoding.
-   * @param budget what all bodies that are arriving may take together, in bytes. No less than the limit.
+   * @param budget the memory of all arriving bodies together, in bytes. No less than the limit.
    */
   constructor(
     private readonly limit: number,
@@ -31,14 +31,14 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the text of a JSON request: media type, size, content coding and UTF-8 are checked in this order, and nothing
-   * is read of a body whose header already refuses it.
+   * Reads the text of a JSON request. Checks the media type, content coding, size and UTF-8 in this order, and reads
+   * nothing of a body that its header rules out.
    *
    * @param onRead called before the first byte is read.
-   * @returns the text, without a byte order mark (which RFC 8259 section 8.1 lets a reader ignore).
-   * @throws {Failure} 415 for a media type, charset or content coding that is not taken, 413 beyond the limit, 503
-   *   beyond the budget, 400 for bytes that the coding or UTF-8 does not allow.
-   * @throws {RequestAborted} if the client went away.
+   * @returns the text, without a byte order mark, which a reader may ignore (RFC 8259 section 8.1).
+   * @throws {Failure} 415 for an unsupported media type, charset or content coding, 413 beyond the limit, 503 beyond
+   *   the budget, 400 for bytes that the coding or UTF-8 does not allow.
+   * @throws {RequestAborted} if the client disconnected.
    */
   async readText(request: IncomingMessage, onRead: () => void): Promise<string> {
     checkMediaType(request.headers['content-type']);
@@ -54,9 +54,9 @@ export class BodyReader {
     return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   }
 
-  /** @param announced the length that Content-Length gives, in bytes; 0 if the body comes in chunks. */
+  /** @param announced the Content-Length, or 0 if the body is chunked. */
   async #read(request: IncomingMessage, announced: number, onRead: () => void): Promise<Buffer> {
-    // Most bodies come together with their header. What is there already needs no listeners; resumed, the request ends.
+    // Most bodies arrive together with their header and need no listeners. resume() lets the request end.
     if (announced > 0 && request.readableLength === announced) {
       onRead();
       const body = request.read() as Buffer;
@@ -82,7 +82,7 @@ export class BodyReader {
     this.budget -= bytes;
   }
 
-  /** The pieces are copied together as they come: small ones would take many times their own size. */
+  /** Copies the pieces into one buffer as they arrive: small ones would take many times their own size. */
   #collect(request: IncomingMessage, room: Room): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const settle = (error?: Failure) => {
@@ -136,14 +136,14 @@ export class BodyReader {
   }
 }
 
-/** The bytes of a body that is arriving. */
+/** The memory for a body that is arriving. */
 class Room {
   length = 0;
-  /** What it took of the budget. */
+  /** Its share of the budget, in bytes. */
   reserved = 0;
   #bytes: Buffer;
 
-  /** @param announced the length of the body, or 0 if it is not known. */
+  /** @param announced the length of the body, or 0 if it is unknown. */
   constructor(
     announced: number,
     private readonly reserve: (bytes: number) => void,
@@ -156,7 +156,7 @@ class Room {
     return this.#bytes.subarray(0, this.length);
   }
 
-  /** @param limit the largest length that there will be. */
+  /** @param limit the largest length that the body may have. */
   add(piece: Buffer, limit: number): void {
     const length = this.length + piece.length;
     if (length > this.#bytes.length) {
@@ -195,7 +195,7 @@ function parseMediaType(contentType: string): MIMEType | undefined {
   }
 }
 
-/** RFC 9110 section 15.5.16: a 415 says what would have been taken. */
+/** RFC 9110 section 15.5.16: a 415 names what would have been accepted. */
 function unsupported(message: string): Failure {
   return new Failure(415, message, {
     headers: { Accept: 'application/json', 'Accept-Encoding': 'gzip' },
