@@ -3,11 +3,11 @@ import { PATIENCE_MS } from './patience.js';
 import { parseAnswer, type Answer, type Bytes } from './requests.js';
 
 /**
- * Writes the bytes to a new connection and reads on until the service ends its side.
+ * Writes the bytes to a new connection and reads until the service ends its side.
  *
- * @param options.thenEnd ends the client's side too when all is written.
- * @returns all responses in their order.
- * @throws if the connection is reset, or not ended.
+ * @param options.thenEnd ends the client's side too, after the last byte.
+ * @returns all responses, in order.
+ * @throws if the connection is reset, or never ends.
  */
 export function converse(port: number, parts: Bytes[], options: { thenEnd?: true } = {}): Promise<Answer[]> {
   return new Promise((resolve, reject) => {

@@ -5,9 +5,9 @@ import { Contract } from './contract.js';
 const SHOWN = 20;
 
 /**
- * A Jest reporter that judges every response which the tests got from the contract's operations (see
- * recorded-responses.ts) by openapi.json alone. It fails the run if one is outside the document, and a run of all tests
- * also if a declared response was never seen: whoever judges nothing finds nothing wrong.
+ * A Jest reporter that checks every response of the contract's operations (see recorded-responses.ts) against
+ * openapi.json alone. It fails the run if one does not conform. It fails a run of all tests also if a declared response
+ * was never seen, because a check of nothing always succeeds.
  */
 export default class ContractJudge {
   #isWholeRun;

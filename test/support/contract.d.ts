@@ -1,4 +1,4 @@
-/** What contract.js offers; its comments say what each does. */
+/** The types of contract.js, which documents them. */
 export interface JudgedResponse {
   method: string;
   path: string;

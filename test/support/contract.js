@@ -1,22 +1,22 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
-/** Names that OpenAPI 3.1 adds to the keywords of JSON Schema (section 4.8.24), and those of the document around. */
+/** The keywords that OpenAPI 3.1 adds to those of JSON Schema (section 4.8.24). */
 const VOCABULARY = ['discriminator', 'xml', 'externalDocs', 'example'];
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 const isWithin = (bits) => (value) => value >= -(2 ** (bits - 1)) && value < 2 ** (bits - 1);
-/** The formats that OpenAPI names (section 4.4.1). A number of JSON.parse tells an int64 no closer than this. */
+/** The formats of OpenAPI (section 4.4.1). JSON.parse rounds an int64 to a double, so this check cannot be exact. */
 const FORMATS = {
   int32: { type: 'number', validate: isWithin(32) },
   int64: { type: 'number', validate: isWithin(64) },
 };
 
-/** An OpenAPI 3.1 document that judges responses. It knows nothing else of the service. */
+/** Checks responses against an OpenAPI 3.1 document. It knows nothing else of the service. */
 export class Contract {
   #document;
   #ajv = new Ajv2020({ allErrors: true, formats: FORMATS });
 
-  /** @param document its schemas are taken strictly: an unknown keyword or format is an error. */
+  /** @param document its schemas are read strictly: an unknown keyword or format is an error. */
   constructor(document) {
     this.#document = document;
     this.#ajv.addVocabulary([...VOCABULARY, ...Object.keys(document)]);
@@ -32,7 +32,7 @@ export class Contract {
     );
   }
 
-  /** The names of all headers that a response of the document has, in lower case. */
+  /** The names of all headers that the document declares, and Content-Type, in lower case. */
   get headers() {
     const operations = Object.values(this.#document.paths).flatMap((item) =>
       METHODS.map((method) => item[method]),
@@ -42,7 +42,10 @@ export class Contract {
     return [...new Set(['content-type', ...names.map((header) => header.toLowerCase())])];
   }
 
-  /** @returns the template in `paths` that a request's path fits, one without parameters first; or undefined. */
+  /**
+   * @returns the template in `paths` that matches the path and has the method, the one with the fewest parameters first;
+   *   undefined if there is none.
+   */
   templateOf(method, path) {
     const fits = Object.keys(this.#document.paths).filter((template) => pattern(template).test(path));
     fits.sort((one, other) => one.split('{').length - other.split('{').length);
@@ -50,11 +53,10 @@ export class Contract {
   }
 
   /**
-   * Judges a response.
+   * Checks a response.
    *
-   * @param response its method and header names are in lower case.
-   * @returns the declared response that it was judged by, as in `declared`, and what is wrong with it: nothing, if the
-   *   document allows it.
+   * @param response has its method and header names in lower case.
+   * @returns `by`, the declared response that applies (as in `declared`), and `violations`, empty if it conforms.
    */
   judge({ method, path, status, headers, text }) {
     const template = this.templateOf(method, path);
@@ -106,13 +108,13 @@ export class Contract {
 
 const name = (method, template, status) => `${method.toUpperCase()} ${template} ${status}`;
 
-/** A path parameter is one segment that is not empty. */
+/** A path parameter matches one segment that is not empty. */
 function pattern(template) {
   const parts = template.split(/\{[^}]*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('[^/?#]+')}$`);
 }
 
-/** A header holds text: of a number, its digits. */
+/** A header is text, so a number in it is read from its digits. */
 function readHeader(value, { type }) {
   return (type === 'integer' || type === 'number') && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }

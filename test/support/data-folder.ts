@@ -7,7 +7,7 @@ import { PGlite } from '@electric-sql/pglite';
 export class DataFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'plant-store-data-'));
 
-  /** Where the embedded database is, once it is made. */
+  /** The folder of the embedded database, once a service made it. */
   readonly database = join(this.path, 'postgres');
 
   query<Row>(sql: string): Promise<Row[]> {
@@ -19,7 +19,7 @@ export class DataFolder {
   }
 }
 
-/** Runs one statement on the database of a data folder that no service uses now. */
+/** Runs one statement on the embedded database of a data folder. No service may have it open. */
 export async function queryEmbedded<Row>(dataDir: string, sql: string): Promise<Row[]> {
   const database = await PGlite.create(join(dataDir, 'postgres'));
   try {

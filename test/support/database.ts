@@ -8,7 +8,7 @@ import { createDataSource } from '../../src/database/data-source.js';
 import { migrate } from '../../src/database/migrate.js';
 import { createLogger } from '../../src/logging/logging.js';
 
-/** The PostgreSQL server to test on, by a user that may create databases; unset: the embedded one. */
+/** The URL of a PostgreSQL server, with a user that may create databases. If it is unset, tests use the embedded one. */
 export const TEST_DATABASE_URL = process.env.TEST_DATABASE_URL;
 
 /** A database of its own for one test file. */
@@ -19,8 +19,8 @@ export interface TestDatabase {
 }
 
 /**
- * A database of a Citus cluster, at its coordinator, by a user that may create databases at every node. Citus has to be
- * created in it and the workers added. Unset: no cluster. If set, every test database is a distributed one there.
+ * The URL of a database on the coordinator of a Citus cluster, with a user that may create databases on every node. The
+ * database needs the extension citus and the workers. If this is set, every test database is distributed in that cluster.
  */
 export const TEST_CITUS_URL = process.env.TEST_CITUS_URL;
 
@@ -28,7 +28,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   return TEST_CITUS_URL === undefined ? createEmptyDatabase() : createOnCitus(TEST_CITUS_URL);
 }
 
-/** One in which no migration has run, and which is not distributed. */
+/** Creates a database that is not migrated and not distributed. */
 export function createEmptyDatabase(): Promise<TestDatabase> {
   const server = TEST_DATABASE_URL ?? TEST_CITUS_URL;
   return server === undefined ? createFolder() : createOnServer(server);
@@ -36,7 +36,7 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 
 async function createFolder(): Promise<TestDatabase> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
-  // The global setup made one that needs only be copied.
+  // global-setup.js made the template.
   await cp(process.env.PLANT_STORE_TEST_TEMPLATE as string, folder, { recursive: true });
   return { env: { DATA_DIR: folder }, drop: () => rm(folder, { recursive: true, force: true }) };
 }
@@ -54,7 +54,7 @@ async function createOnServer(server: string): Promise<TestDatabase> {
 
 const SHARDS = 4;
 
-/** A database at every node, migrated, with the table of plants distributed to the workers. */
+/** Creates a database on every node, migrates it, and distributes the table of plants to the workers. */
 async function createOnCitus(coordinator: string): Promise<TestDatabase> {
   const name = newName();
   const nodes = await onServer(
@@ -99,14 +99,14 @@ async function createOnCitus(coordinator: string): Promise<TestDatabase> {
 const newName = () =>
   `plant_store_test_${process.env.PLANT_STORE_TEST_RUN}_${randomUUID().replaceAll('-', '')}`;
 
-/** @returns the address of another database of the same server. */
+/** @returns the URL of another database on the same server. */
 function databaseOf(server: string, name: string): string {
   const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function onServer(
   url: string,
   sql: string,

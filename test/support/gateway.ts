@@ -10,7 +10,7 @@ import { PATIENCE_MS } from './patience.js';
 
 const POLL_MS = 25;
 
-/** The gateways that `deploy/gateway/` has a configuration for, by their programs. */
+/** The programs of the gateways that `deploy/gateway/` has a configuration for. */
 export const GATEWAYS = ['nginx', 'haproxy', 'apache2', 'caddy'] as const;
 export type GatewayName = (typeof GATEWAYS)[number];
 
@@ -23,7 +23,7 @@ interface Example {
   file: string;
   /** @param file the configuration with this test's ports and folders. */
   arguments: (file: string, folder: string) => string[];
-  /** What else is another in this test. */
+  /** Other texts to replace in the configuration. */
   substitutions?: (folder: string) => [from: string, to: string][];
 }
 
@@ -55,10 +55,10 @@ const EXAMPLES: Record<GatewayName, Example> = {
   caddy: { file: 'Caddyfile', arguments: (file) => ['run', '--adapter', 'caddyfile', '--config', file] },
 };
 
-/** Runs the gateway with its configuration from `deploy/gateway/`, in which only ports and folders are others. */
+/** Runs a gateway with its configuration from `deploy/gateway/`; only ports and folders are replaced in it. */
 export async function startGateway(name: GatewayName, replicas: readonly [number, number]): Promise<Gateway> {
   const folder = await mkdtemp(join(tmpdir(), `plant-store-${name}-`));
-  // The workers of nginx and Apache are another user.
+  // The workers of nginx and Apache run as another user.
   await chmod(folder, 0o755);
   await cp('deploy/gateway', folder, { recursive: true });
   const port = await freePort();
@@ -66,7 +66,7 @@ export async function startGateway(name: GatewayName, replicas: readonly [number
   await writeFile(file, await configuration(name, port, replicas, folder));
 
   const child = spawn(programPath(name) as string, EXAMPLES[name].arguments(file, folder), {
-    // Caddy keeps files of its own in the home folder.
+    // Caddy keeps files in the home folder.
     env: { PATH: process.env.PATH, HOME: folder },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -104,7 +104,7 @@ async function configuration(
     ...(others?.(folder) ?? []),
   ];
   return substitutions.reduce((changed, [from, to]) => {
-    if (changed.split(from).length !== 2) throw new Error(`${name}: "${from}" is not there once`);
+    if (changed.split(from).length !== 2) throw new Error(`${name}: "${from}" must occur once`);
     return changed.replace(from, to);
   }, text);
 }

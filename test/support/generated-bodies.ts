@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import type { Bytes } from './requests.js';
 
-/** A plant, and one of the many JSON texts that say it. */
+/** A plant, and one of the many JSON texts that mean it. */
 export interface Said {
   plant: { id: bigint; name: string; tag: string | undefined };
-  /** The members as they are written, names too; a name may stand twice with the same value. */
+  /** The members as JSON texts. A name may occur twice with the same value. */
   members: [name: string, value: string][];
-  /** What stands between the tokens. */
+  /** The white space between the tokens. */
   gap: string;
 }
 
@@ -28,7 +28,7 @@ const numberStyle = fc.record({
 });
 type NumberStyle = typeof numberStyle extends fc.Arbitrary<infer T> ? T : never;
 
-/** JSON Schema's integer is a value: 71, 71.000 and 0.00710e4 are one. */
+/** To JSON Schema, 71, 71.000 and 0.00710e4 are the same integer. */
 function writeInteger(value: bigint, { exponent, zeros, point, isNegativeZero }: NumberStyle): string {
   const sign = value < 0n || (value === 0n && isNegativeZero) ? '-' : '';
   const digits = (value < 0n ? -value : value).toString();
@@ -36,7 +36,7 @@ function writeInteger(value: bigint, { exponent, zeros, point, isNegativeZero }:
   if (exponent === '') return `${sign}${digits}${zeros > 0 ? '.' : ''}${fraction}`;
   if (value === 0n) return `${sign}0.${fraction}0${exponent}${point}`;
   const padded = digits + fraction;
-  // Where the point goes: behind that many digits, and where there are none, behind a zero.
+  // The point goes after this many digits, or after a zero if there are none.
   const whole = padded.slice(0, point % (padded.length + 1));
   const rest = padded.slice(whole.length);
   const power = digits.length - whole.length;
@@ -106,7 +106,7 @@ const extraMembers = fc
   )
   .map((members) => members.filter(([name]) => !['id', 'name', 'tag'].includes(name)));
 
-/** Any plant that the contract allows, said in any way that JSON allows. */
+/** Any plant that the contract allows, written in any way that JSON allows. */
 export const validPlant: fc.Arbitrary<Said> = fc
   .record({
     id,
@@ -147,14 +147,14 @@ export function writeObject({ members, gap }: Pick<Said, 'members' | 'gap'>): st
 
 const nameOf = (name: string) => JSON.parse(name) as string;
 
-/** With one member in place of all of its name; a value of undefined takes them away. */
+/** Replaces all members of a name by one; without a value, removes them. */
 function withMember(said: Said, name: string, value: string | undefined): string {
   const members = said.members.filter(([written]) => nameOf(written) !== name);
   if (value !== undefined) members.push([JSON.stringify(name), value]);
   return writeObject({ members, gap: said.gap });
 }
 
-/** With one member more, at the end. */
+/** Adds a member at the end. */
 const withAnother = (said: Said, name: string, value: string) =>
   writeObject({ members: [...said.members, [name, value]], gap: said.gap });
 
@@ -195,25 +195,25 @@ const NOT_UTF8 = [
   [0xf8, 0x88, 0x80, 0x80, 0x80],
 ];
 
-/** Each breaks one rule of a plant that was valid; the number chooses among the ways to do so. */
+/** Each writes a valid plant with one rule broken; the number chooses one of the ways to break it. */
 export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
   'a member is missing': (said, n) => withMember(said, pick(['id', 'name'], n), undefined),
   'a member has another case': (said) =>
     withAnother({ ...said, members: said.members.filter(([name]) => nameOf(name) !== 'id') }, '"ID"', '1'),
-  'the id is none': (said, n) => withMember(said, 'id', pick(WRONG_IDS, n)),
-  'the name is none': (said, n) => withMember(said, 'name', pick(WRONG_TEXTS, n)),
-  'the tag is none': (said, n) => withMember(said, 'tag', pick(WRONG_TEXTS, n)),
-  'the id stands twice': (said, n) =>
+  'the id is wrong': (said, n) => withMember(said, 'id', pick(WRONG_IDS, n)),
+  'the name is wrong': (said, n) => withMember(said, 'name', pick(WRONG_TEXTS, n)),
+  'the tag is wrong': (said, n) => withMember(said, 'tag', pick(WRONG_TEXTS, n)),
+  'the id occurs twice': (said, n) =>
     withAnother(said, '"id"', pick([`${said.plant.id + 1n}`, 'null', `"${said.plant.id}"`], n)),
-  'the name stands twice': (said, n) =>
+  'the name occurs twice': (said, n) =>
     withAnother(said, '"n\\u0061me"', pick([JSON.stringify(`${said.plant.name}.`), '1', '{}'], n)),
-  'the tag stands twice': (said, n) =>
+  'the tag occurs twice': (said, n) =>
     withAnother(
       said,
       '"tag"',
       pick([JSON.stringify(`${said.plant.tag}.`), 'null'], said.plant.tag === undefined ? 1 : n),
     ),
-  'another member stands twice': (said, n) =>
+  'another member occurs twice': (said, n) =>
     withAnother(
       { ...said, members: [...said.members, ['"twice"', '1']] },
       '"twice"',
@@ -226,7 +226,7 @@ export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
     const whole = Buffer.from(writeObject(said).trimEnd());
     return whole.subarray(0, n % whole.length);
   },
-  'a byte of its frame is lost': (said, n) => {
+  'its frame is broken': (said, n) => {
     const written = writeObject({ members: said.members, gap: '' });
     return pick(
       [
@@ -239,7 +239,7 @@ export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
       n,
     );
   },
-  'it has a comma too many': (said, n) => {
+  'it has an extra comma or colon': (said, n) => {
     const written = writeObject({ members: said.members, gap: '' });
     return pick(
       [written.replace('{', '{,'), `${written.slice(0, -1)},}`, written.replace(':', '::'), `${written},`],
@@ -248,7 +248,7 @@ export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
   },
   'something follows': (said, n) =>
     writeObject(said) + pick(['}', ',', '{}', 'x', '"', '\u00a0', '//', '\0', '\ufeff', '\u2028'], n),
-  'something goes before': (said, n) =>
+  'something precedes': (said, n) =>
     pick(['{', ',', 'x', '\ufeff\ufeff', '\u00a0', '\0', '\u000b', ")]}'\n", '/**/'], n) + writeObject(said),
   'it is wrapped': (said, n) => {
     const written = writeObject(said);
@@ -262,7 +262,7 @@ export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
       ['', ' ', '{}', '[]', 'null', 'true', '71', '""', '"{}"', '\ufeff', '-0', 'id=1&name=a', '<id>1</id>'],
       n,
     ),
-  'it is nested too deep': (said, n) => withAnother(said, '"deep"', nested(1_001 + (n % 2_000))),
+  'it is nested too deeply': (said, n) => withAnother(said, '"deep"', nested(1_001 + (n % 2_000))),
   'it is not UTF-8': (said, n) => {
     const [before = '', after = ''] = withAnother(said, '"bytes"', '"|here|"').split('|here|');
     return Buffer.concat([Buffer.from(before), Uint8Array.from(pick(NOT_UTF8, n)), Buffer.from(after)]);
@@ -270,7 +270,7 @@ export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
   'it is UTF-16': (said) => Buffer.from(writeObject(said), 'utf16le'),
 };
 
-/** A body as it is sent, and as a failing one is to be read in the report. */
+/** A body, which a failure report shows with its fault. */
 export class Body {
   constructor(
     readonly bytes: Buffer,
@@ -287,7 +287,7 @@ export const invalidBody = fc
   .tuple(fc.constantFrom(...Object.entries(BREAKAGES)), validPlant, fc.nat())
   .map(([[fault, breakIt], said, n]) => new Body(Buffer.from(breakIt(said, n) as string), fault));
 
-/** A valid body with a few bytes changed, added or lost, which may leave it valid. */
+/** A valid body with a few bytes changed, added or lost. It may still be valid. */
 export const damagedBody = fc
   .tuple(
     validPlant,

@@ -4,7 +4,7 @@ import { writeObject, type Said } from './generated-bodies.js';
 import { expectError, type Answer } from './requests.js';
 import { countRows, rowOf, TOKEN, type TestService } from './service.js';
 
-/** What must hold of generated requests, whatever went before; it knows what the service must have stored by then. */
+/** Sends generated requests and checks the answers and the rows. It remembers which plants must be stored. */
 export class GeneratedRequests {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   readonly #stored = new Map<bigint, Plant>();
@@ -16,22 +16,22 @@ export class GeneratedRequests {
     this.#agent.destroy();
   }
 
-  /** A valid plant is answered with its own name and tag, and stored as it was sent. */
+  /** Expects a valid plant to be answered with its own name and tag, and to be stored as it was sent. */
   isStored(said: Said): Promise<void> {
     return this.#orStartAnew(() => this.#isStored(said));
   }
 
-  /** An invalid body is the client's fault, and leaves no trace. */
+  /** Expects an invalid body to be refused, and nothing to be stored. */
   isRefused(body: Buffer): Promise<void> {
     return this.#orStartAnew(() => this.#isRefused(body));
   }
 
-  /** Any body at all is either refused, or stored as any reader of JSON has it. */
+  /** Expects any body to be either refused, or stored with the values that JSON.parse reads. */
   isEither(body: Buffer): Promise<void> {
     return this.#orStartAnew(() => this.#isEither(body));
   }
 
-  /** What a failure leaves behind must not make the next value fail, or shrinking ends in a value that is no cause. */
+  /** Clears the table after a failure. Otherwise its row could fail the next value, and mislead the shrinking. */
   async #orStartAnew(holds: () => Promise<void>): Promise<void> {
     try {
       await holds();
@@ -83,7 +83,7 @@ export class GeneratedRequests {
     expect(await rowOf(this.service, id)).toEqual({ id: id.toString(), name, tag: tag ?? null });
   }
 
-  /** On one connection, which must outlive every request. */
+  /** Sends every request on one connection, and expects it to stay open. */
   async #post(body: string | Buffer): Promise<Answer> {
     const bytes = Buffer.from(body as string);
     const answer = await new Promise<Answer>((resolve, reject) => {
@@ -123,10 +123,10 @@ const errorOf = ({ json }: Answer) => (json as { error?: unknown }).error;
 const answerFor = ({ name, tag }: Omit<Plant, 'id'>) => (tag === undefined ? { name } : { name, tag });
 
 /**
- * Tries generated values, prints the seed, and shrinks a value that fails to the smallest that still does.
- * A run is repeated by giving its seed in FUZZ_SEED.
+ * Tries generated values, prints the seed, and shrinks a failing value to the smallest that still fails.
+ * FUZZ_SEED repeats a run.
  *
- * @param onRun called before each value, with how many there were.
+ * @param onRun is called before each value, with the number of values before it.
  */
 export async function forAll<T>(
   title: string,

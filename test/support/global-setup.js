@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 
 /**
- * Builds `dist`, which some specs run, so that none judges an old build; without a change this takes a moment.
- * Makes one folder for everything that the run writes, see global-teardown.js. In it are the responses that
- * contract-judge.js reads, and an embedded database that the test files copy: making one takes seconds, copying does not.
+ * Builds `dist`, which some specs run. If nothing changed, this takes a moment.
+ * Makes one folder for everything that the run writes; global-teardown.js removes it. It holds the responses that
+ * contract-judge.js reads, and an embedded database that test files copy, because making one takes seconds.
  */
 export default async function setUp() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
@@ -26,6 +26,6 @@ export default async function setUp() {
   mkdirSync(process.env.PLANT_STORE_TEST_TEMPLATE);
   const postgres = join(process.env.PLANT_STORE_TEST_TEMPLATE, 'postgres');
   await (await PGlite.create(postgres)).close();
-  // As the service leaves it: it would close a folder that is open to others first, file by file.
+  // The service leaves its folder so. It would make an open folder private first, file by file.
   chmodSync(postgres, 0o700);
 }

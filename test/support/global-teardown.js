@@ -3,13 +3,13 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'nod
 import pg from 'pg';
 import { allProcesses } from './machine.js';
 
-/** Where the service keeps the lock of a data folder with a long path; one that is killed leaves it. */
+/** The folder for the lock of a data folder with a long path. A service that is killed leaves it behind. */
 const LOCK = /^plant-store-[0-9a-f]{32}$/;
 
 /**
- * Removes what the run left behind, as a test does that failed or was cut off: processes, mounts, folders and databases.
+ * Removes the processes, mounts, folders and databases that the run left behind.
  *
- * @throws if there was any, with its names: each test undoes what it sets up.
+ * @throws if there were any, with their names, because each test must undo what it sets up.
  */
 export default async function tearDown() {
   const folder = process.env.TMPDIR;
@@ -19,7 +19,7 @@ export default async function tearDown() {
   if (left.length > 0) throw new Error(`The tests left behind:\n${left.join('\n')}`);
 }
 
-/** What runs in the folder, or was given a path in it. */
+/** Kills each process that runs in the folder or has a path in it as an argument. */
 function endProcesses(folder) {
   return allProcesses()
     .map((pid) => ({ pid, command: commandOf(pid), folder: workingFolderOf(pid) }))

@@ -1,6 +1,6 @@
-// Loaded into a service before it starts (`--import`). Keeps in the folder SYNCED_DISK what a disk has for certain of all
-// that is under SYNCED_ROOT: of a file what it had at its last fsync, of a folder the names it had at its own last fsync.
-// While the file SYNCED_DISK/failing exists, each fsync fails as on a broken disk. synced-disk.ts reads it.
+// Loaded into a service before it starts (`--import`). Keeps in the folder SYNCED_DISK what a disk is certain to have of
+// everything under SYNCED_ROOT: the content of a file, and the names in a folder, at the last fsync of each.
+// While the file SYNCED_DISK/failing exists, each fsync fails as on a broken disk. synced-disk.ts reads SYNCED_DISK.
 import { Buffer } from 'node:buffer';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -11,10 +11,10 @@ const ROOT = process.env.SYNCED_ROOT;
 const real = { ...fs };
 /** The open files by descriptor: `{ path, key, isFolder }`. */
 const opened = new Map();
-/** By key, the pieces of a file that were written since its last fsync. Without an entry the whole file counts. */
+/** By key, the pieces of a file that were written since its last fsync. Without an entry, the whole file is copied. */
 const written = new Map();
 
-/** Inodes are used again; inodes with their time of birth are not. */
+/** An inode number is reused; together with the birth time it is unique. */
 const keyOf = ({ ino, birthtimeNs }) => `${ino}-${birthtimeNs}`;
 const stat = (path) => real.lstatSync(path, { bigint: true });
 

@@ -12,8 +12,8 @@ interface Answered {
 }
 
 /**
- * Creates plants over keep-alive connections and remembers what became of each. Plant n has the id n and the name
- * `plant n`, so what is stored can be compared.
+ * Creates plants over keep-alive connections and remembers the answer to each. Plant n has the id n and the name
+ * `plant n`, so the stored rows can be checked.
  */
 export class Load {
   /** Answered 200. */
@@ -22,7 +22,7 @@ export class Load {
   readonly open = new Set<number>();
   unavailable = 0;
   unanswered = 0;
-  /** Answers that no request of this load may get. */
+  /** Answers that are neither 200 with the plant nor 503 with Retry-After. */
   readonly wrong: string[] = [];
   slowestUnavailableMs = 0;
   slowestAcknowledgedMs = 0;
@@ -34,7 +34,7 @@ export class Load {
     private nextId = 1,
   ) {}
 
-  /** @param connections each has one request under way at a time, and pauses after one that failed. */
+  /** @param connections each sends one request at a time, and pauses after one that failed. */
   start(connections: number): void {
     this.#running = true;
     this.#workers = Array.from({ length: connections }, async () => {
@@ -58,13 +58,13 @@ export class Load {
     await this.stop();
   }
 
-  /** Sends creates at a steady rate, whether or not earlier ones were answered, and waits for every answer. */
+  /** Sends creates at a steady rate, without waiting for earlier answers; then waits for every answer. */
   async offer(perSecond: number, milliseconds: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
-    const begun = Date.now();
+    const begun = performance.now();
     const answers: Promise<boolean>[] = [];
-    while (Date.now() - begun < milliseconds) {
-      const due = ((Date.now() - begun) * perSecond) / 1_000;
+    for (let elapsed = 0; elapsed < milliseconds; elapsed = performance.now() - begun) {
+      const due = (elapsed * perSecond) / 1_000;
       while (answers.length < due) answers.push(this.create(this.nextId++, agent));
       await delay(5);
     }
@@ -72,7 +72,7 @@ export class Load {
     agent.destroy();
   }
 
-  /** Sends everything again that was not acknowledged; each must be by then. */
+  /** Sends each plant again that was not acknowledged. An answer other than 200 counts as wrong. */
   async retry(): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     const answers = [...this.open].map(async (id) => {
@@ -84,7 +84,7 @@ export class Load {
     agent.destroy();
   }
 
-  /** @returns whether it was acknowledged. */
+  /** @returns whether the service acknowledged the plant. */
   async create(id: number, agent?: Agent): Promise<boolean> {
     this.open.add(id);
     const begun = performance.now();
@@ -108,7 +108,7 @@ export class Load {
     return true;
   }
 
-  /** The acknowledged plants that are not stored as they were sent, by the rows that are. */
+  /** @returns the ids of acknowledged plants that are not stored as they were sent. */
   async lost(query: (sql: string) => Promise<{ id: string }[]>): Promise<number[]> {
     const rows = await query(`SELECT id FROM plants WHERE name = 'plant ' || id AND tag IS NULL`);
     const stored = new Set(rows.map(({ id }) => Number(id)));
@@ -125,7 +125,7 @@ function describe(answer: Answered | undefined): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.text}`;
 }
 
-/** One create; undefined where the connection ended without an answer. */
+/** Sends one create. @returns undefined if the connection ends without an answer. */
 function send(port: number, id: number, agent: Agent | undefined): Promise<Answered | undefined> {
   const body = `{"id":${id},"name":"plant ${id}"}`;
   const headers = {

@@ -1,4 +1,4 @@
-/** What machine.js offers; its comments say what each does. */
+/** The types of machine.js, which documents them. */
 export function freePort(): Promise<number>;
 export function programPath(name: string): string | undefined;
 export function postgresUser(): { uid?: number; gid?: number };

@@ -1,11 +1,11 @@
-// What the tests and the benchmark ask of the machine: ports, programs, PostgreSQL's user, and processes by Linux's /proc.
+// Free ports, installed programs, PostgreSQL's user and processes (from /proc), for the tests and the benchmark.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 
-/** @returns a TCP port of the loopback address that nothing listens on now. */
+/** @returns a TCP port of 127.0.0.1 that nothing listens on now. */
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -15,20 +15,20 @@ export async function freePort() {
   return port;
 }
 
-/** Where Debian keeps PostgreSQL's server programs, in a folder for each version. */
+/** Debian's folder for PostgreSQL's server programs, with a folder for each version. */
 const POSTGRESQL = '/usr/lib/postgresql';
 const versions = existsSync(POSTGRESQL) ? readdirSync(POSTGRESQL).sort((a, b) => Number(b) - Number(a)) : [];
 
 const FOLDERS = [
   ...versions.map((version) => join(POSTGRESQL, version, 'bin')),
   ...(process.env.PATH ?? '').split(delimiter),
-  // Daemons are in the system's folders, which a person's PATH may leave out.
+  // A user's PATH may lack the folders of daemons.
   '/usr/sbin',
   '/usr/bin',
   '/usr/local/sbin',
 ];
 
-/** @returns the path of an installed program, of PostgreSQL's the newest; or undefined. */
+/** @returns the path of an installed program (PostgreSQL's in its newest version), or undefined. */
 export function programPath(name) {
   return FOLDERS.map((folder) => join(folder, name)).find((path) => {
     try {
@@ -41,8 +41,10 @@ export function programPath(name) {
 }
 
 /**
- * @returns whom PostgreSQL's server programs must run as, for the options of `child_process`: they refuse root.
- * @throws if this is root and there is no user `postgres`.
+ * PostgreSQL's server programs refuse to run as root.
+ *
+ * @returns options of `child_process` that run them as the user `postgres` if this process is root, otherwise none.
+ * @throws if this process is root and there is no such user.
  */
 export function postgresUser() {
   if (process.getuid?.() !== 0) return {};
@@ -50,13 +52,12 @@ export function postgresUser() {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** Linux counts in hundredths of a second for programs (USER_HZ), whatever its own clock does. */
+/** Linux tells programs processor time in hundredths of a second (USER_HZ), at any clock rate of its own. */
 const TICKS_PER_SECOND = 100;
 
 /**
- * @returns what /proc/<pid>/stat tells of a process (proc(5)): its name, its state ('Z' if it ended and nobody asked),
- *   its parent's id, and the seconds of processor time that it used, and that its children used which have ended.
- *   undefined if there is none.
+ * @returns what /proc/<pid>/stat says of a process (proc(5)): its name, its state ('Z' for a zombie), its parent's id,
+ *   and the processor time, in seconds, of the process and of its ended children; undefined if there is no such process.
  */
 export function processOf(pid) {
   let stat;
@@ -65,7 +66,7 @@ export function processOf(pid) {
   } catch {
     return undefined;
   }
-  // The command's name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain any character.
   const end = stat.lastIndexOf(')');
   const fields = stat.slice(end + 2).split(' ');
   const seconds = (first) => (Number(fields[first]) + Number(fields[first + 1])) / TICKS_PER_SECOND;
@@ -90,7 +91,7 @@ export function childrenOf(pid) {
   return allProcesses().filter((child) => processOf(child)?.parent === pid);
 }
 
-/** @returns the memory of a process that is in RAM, garbage included, in MiB. */
+/** @returns the resident memory of a process, garbage included, in MiB. */
 export function residentMebibytes(pid) {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))[1]) / 1024;
 }

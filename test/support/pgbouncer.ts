@@ -8,7 +8,7 @@ import { onServer } from './database.js';
 import { freePort, programPath } from './machine.js';
 import { PATIENCE_MS } from './patience.js';
 
-/** PgBouncer in transaction mode: every transaction of a client may get another session of the server. */
+/** PgBouncer in transaction mode: each transaction of a client may run in another session of the server. */
 export class PgBouncer {
   private constructor(
     private readonly server: URL,
@@ -17,7 +17,7 @@ export class PgBouncer {
     private readonly process: ChildProcess,
   ) {}
 
-  /** @param serverUrl a user, and any database, of the server that it stands in front of. */
+  /** @param serverUrl the server behind it, with a user and any database. */
   static async start(serverUrl: string): Promise<PgBouncer> {
     const server = new URL(serverUrl);
     const folder = mkdtempSync(join(tmpdir(), 'plant-store-pgbouncer-'));

@@ -12,7 +12,7 @@ import { PATIENCE_MS, until } from './patience.js';
 
 const run = promisify(execFile);
 
-/** A PostgreSQL server of the test's own, with PostgreSQL's default durability: one that it may break. */
+/** A PostgreSQL server for one test, which may break it. Its durability is PostgreSQL's default. */
 export class PostgresCluster {
   #postmaster: ChildProcess | undefined;
   #frozen: number[] = [];
@@ -24,7 +24,7 @@ export class PostgresCluster {
     private readonly settings: Record<string, string>,
   ) {}
 
-  /** @param folder an empty one to use, which the end of the server removes. */
+  /** @param folder an empty folder for the cluster; remove() removes it. */
   static async start(
     settings: Record<string, string> = {},
     folder = mkdtempSync(join(tmpdir(), 'plant-store-postgres-')),
@@ -57,7 +57,7 @@ export class PostgresCluster {
     return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Starts it, after a crash too, and waits until it takes connections. */
+  /** Starts the server, after a crash too, and waits until it accepts connections. */
   async start(): Promise<void> {
     const settings = {
       port: String(this.port),
@@ -85,21 +85,21 @@ export class PostgresCluster {
     return this.#postmaster?.exitCode === null && this.#postmaster.signalCode === null;
   }
 
-  /** What PostgreSQL calls an immediate shutdown: every process of it ends at once, without a checkpoint. */
+  /** PostgreSQL's immediate shutdown: all processes end at once, without a checkpoint. */
   async stopAtOnce(): Promise<void> {
     await this.#end('SIGQUIT');
   }
 
-  /** Kills the postmaster; its processes notice by themselves, and end. */
+  /** Kills the postmaster, and waits until its child processes notice and end. */
   async kill(): Promise<void> {
     const others = this.#processes();
     await this.#end('SIGKILL');
     await until('the processes of PostgreSQL have ended', () => !others.some(isAlive));
   }
 
-  /** Stops all of its processes where they are (SIGSTOP): connections stay, and nothing answers. */
+  /** Stops all processes (SIGSTOP): connections stay open, and nothing answers. */
   freeze(): void {
-    // The postmaster first: it must not make another process meanwhile.
+    // Stop the postmaster first, so that it cannot start another process.
     this.#postmaster?.kill('SIGSTOP');
     this.#frozen = this.#processes();
     for (const pid of this.#frozen) signal(pid, 'SIGSTOP');
@@ -109,12 +109,12 @@ export class PostgresCluster {
     for (const pid of this.#frozen.splice(0)) signal(pid, 'SIGCONT');
   }
 
-  /** Runs one statement as the superuser, on a connection of its own. */
+  /** Runs one statement as the superuser, on a new connection. */
   query<Row>(sql: string, parameters: unknown[] = [], database = 'postgres'): Promise<Row[]> {
     return onServer(this.url(database), sql, parameters) as Promise<Row[]>;
   }
 
-  /** Makes a tablespace of its own in an empty folder, and moves the plants there. */
+  /** Makes a tablespace in an empty folder, and moves the plants there. */
   async movePlants(folder: string): Promise<void> {
     const { uid, gid } = postgresUser();
     if (uid !== undefined) chownSync(folder, uid, gid as number);
@@ -123,10 +123,10 @@ export class PostgresCluster {
     await this.query('ALTER INDEX plants_pkey SET TABLESPACE other', [], 'plants');
   }
 
-  /** A connection of the superuser, to be ended by the caller. */
+  /** @returns a connection of the superuser; the caller ends it. */
   async connect(database = 'postgres'): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.url(database) });
-    // The test may end the server, or the connection, from the other side.
+    // A test may end the server or the connection; without a listener this error would end the test run.
     client.on('error', () => undefined);
     await client.connect();
     return client;
@@ -149,7 +149,7 @@ export class PostgresCluster {
     }
   }
 
-  /** The postmaster, which makes the others, and they. */
+  /** The postmaster and its children. */
   #processes(): number[] {
     const postmaster = this.#postmaster?.pid as number;
     return [postmaster, ...childrenOf(postmaster)];
@@ -169,7 +169,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   if (isAlive(pid)) process.kill(pid, name);
 }
 
-/** A process that ended and that nobody asked about yet is not. */
+/** A zombie is not alive. */
 function isAlive(pid: number): boolean {
   const found = processOf(pid);
   return found !== undefined && found.state !== 'Z';

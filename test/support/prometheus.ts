@@ -10,7 +10,7 @@ import { PATIENCE_MS } from './patience.js';
 
 const FOLDER = 'deploy/prometheus';
 const POLL_MS = 100;
-/** How Kubernetes' service discovery writes the name of a label or an annotation. */
+/** The name of a label or an annotation as Kubernetes' service discovery writes it. */
 const metaName = (name: string) => name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
 
 interface Pod {
@@ -21,9 +21,9 @@ interface Configuration {
   scrape_configs: [{ kubernetes_sd_configs?: unknown }];
 }
 
-/** A minute of the rules is so many seconds here, or each would be a wait of minutes. */
+/** Each minute in the rules becomes this many seconds, or each test would wait for minutes. */
 const SECONDS_IN_A_MINUTE = 3;
-/** Longer than the service may take to answer while its store does not. */
+/** Longer than the service takes to answer while its database does not. */
 const INTERVAL = '1500ms';
 
 export const shortened = (rules: string) =>
@@ -45,7 +45,7 @@ export class Prometheus {
     private readonly child: ChildProcess,
   ) {}
 
-  /** @param target the port of the service: a pod with the annotations and labels that the Kubernetes manifest has. */
+  /** @param target the port of the service, which poses as a pod with the annotations and labels of the manifest. */
   static async start(target: number): Promise<Prometheus> {
     const folder = mkdtempSync(join(tmpdir(), 'plant-store-prometheus-'));
     const configuration = load(readFileSync(join(FOLDER, 'prometheus.yml'), 'utf8')) as Configuration;
@@ -95,7 +95,7 @@ export class Prometheus {
     return [...new Set(names)].sort();
   }
 
-  /** What the expression was from the start until now, once a second, as a panel of Grafana asks for it. */
+  /** @returns the values of the expression from the start until now, one per second, as a Grafana panel queries them. */
   async range(expr: string): Promise<Series[]> {
     const times = { start: String(this.#began), end: String(Date.now() / 1000), step: '1' };
     const { result } = await this.#ask<{
@@ -129,7 +129,7 @@ export class Prometheus {
   }
 }
 
-/** The target that Kubernetes' service discovery would make of a pod of the manifest, at this machine's address. */
+/** @returns the target that Kubernetes' service discovery would make from a pod of the manifest. */
 function discoveredPod(port: number) {
   const manifests = loadAll(readFileSync('deploy/kubernetes/plant-store.yaml', 'utf8')) as { kind: string }[];
   const deployment = manifests.find(({ kind }) => kind === 'Deployment') as unknown as {
@@ -138,7 +138,7 @@ function discoveredPod(port: number) {
   const { labels, annotations } = deployment.spec.template.metadata;
   const entries = [
     ...Object.entries(labels).map(([name, value]) => [`pod_label_${metaName(name)}`, value]),
-    // The port that the pod would have to itself.
+    // In Kubernetes each pod has the port of the manifest; here the service has another one.
     ...Object.entries({ ...annotations, 'prometheus.io/port': String(port) }).map(([name, value]) => [
       `pod_annotation_${metaName(name)}`,
       value,

@@ -4,14 +4,14 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { Contract } from './contract.js';
 
-/** One response of an operation of the contract, for the judge of the whole test run in contract-judge.js. */
+/** One response of an operation of the contract. contract-judge.js checks them at the end of the test run. */
 export interface RecordedResponse {
   method: string;
   path: string;
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** The test file that it was seen in, and how often there. */
+  /** The test file that got this response, and how often. */
   testFile: string;
   times: number;
 }
@@ -20,9 +20,9 @@ const contract = new Contract(JSON.parse(readFileSync('openapi.json', 'utf8')) a
 const declaredHeaders = new RegExp(`^(${contract.headers.join('|')}): (.*)\\r$`, 'gim');
 
 /**
- * Notes every response that a service gives to the contract's operations, whatever client it is that asks.
+ * Records every response of a service to the operations of the contract.
  *
- * @returns a function that hands over what was noted.
+ * @returns a function that writes the records to a file.
  */
 export function recordResponses(server: Server): () => void {
   const recorded = new Map<string, RecordedResponse>();
@@ -42,14 +42,14 @@ export function recordResponses(server: Server): () => void {
     }
     response.once('finish', () => {
       const { statusCode: status } = response;
-      // As they were written: getHeader() does not know of those that went to writeHead() in one list.
+      // Read the head as it was sent, because getHeader() lacks headers that were passed to writeHead() as a list.
       const { _header: head } = response as unknown as { _header: string };
       const headers = Object.fromEntries(
         [...head.matchAll(declaredHeaders)].map(([, name = '', value = '']) => [name.toLowerCase(), value]),
       );
       const text = Buffer.concat(chunks).toString();
       const seen = { method, path, status, headers, text, testFile: expect.getState().testPath ?? '' };
-      // One id is as good as another.
+      // Responses that differ in the id only count as the same.
       const key = JSON.stringify(seen).replace(/("plant-id":")-?\d+"/, '$1…"');
       recorded.set(key, { ...seen, times: (recorded.get(key)?.times ?? 0) + 1 });
     });

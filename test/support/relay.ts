@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
 
-/** PostgreSQL's protocol, section 55.7: what a client sends to begin TLS. */
+/** The message of a client that asks for TLS (PostgreSQL's protocol, section 55.7). */
 const SSL_REQUEST = '0000000804d2162f';
 
-/** An address in front of a server, as a load balancer's: it may come to lead to another one. */
+/** A TCP proxy in front of a server, like a load balancer. It can be pointed to another server. */
 export class Relay {
   readonly #sockets = new Set<Socket>();
 
@@ -14,7 +14,7 @@ export class Relay {
     private targetPort: number,
   ) {}
 
-  /** @param certificate if given, it takes TLS alone, and speaks to the server without. */
+  /** @param certificate if given, clients must use TLS; the connection to the server is always plain. */
   static async start(targetPort: number, certificate?: { cert: string; key: string }): Promise<Relay> {
     const server = createServer({ pauseOnConnect: certificate !== undefined });
     const relay = new Relay(server, targetPort);
@@ -31,7 +31,7 @@ export class Relay {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** From now on new connections go there; those that are open stay where they are. */
+  /** Sends new connections to this port. Open ones stay with their server. */
   leadTo(targetPort: number): void {
     this.targetPort = targetPort;
   }

@@ -1,5 +1,5 @@
-/** Prints one line for a case, where Jest's console would add a stack to it. */
+/** Prints one line of measured numbers. Jest's console would add a stack to it. */
 export function report(name: string, numbers: Record<string, string | number>): void {
-  const told = Object.entries(numbers).map(([what, number]) => `${what} ${number}`);
-  process.stdout.write(`Bad day: ${name}: ${told.join(', ')}\n`);
+  const measured = Object.entries(numbers).map(([what, number]) => `${what} ${number}`);
+  process.stdout.write(`Measured: ${name}: ${measured.join(', ')}\n`);
 }

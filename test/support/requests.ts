@@ -10,7 +10,7 @@ export interface Answer {
   json: unknown;
 }
 
-/** Anything that is written to the socket as it stands. */
+/** Bytes for a socket; a string is Latin-1, or UTF-8 if it is a body. */
 export type Bytes = string | Uint8Array;
 
 /** `POST /plants` with a good token and JSON headers; `headers` adds to them, replaces them, or (undefined) removes them. */
@@ -90,7 +90,7 @@ export function parseAnswer(received: Buffer): Answer {
   };
 }
 
-/** Asserts the contract's Error body and nothing else; `error` where a test knows it. */
+/** Expects an answer with this status and the contract's Error body, with nothing else in it. */
 export function expectError(answer: Answer, status: number, error = status): void {
   expect({ status: answer.status, json: answer.json }).toEqual({
     status,

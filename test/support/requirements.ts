@@ -1,11 +1,11 @@
 import { programPath } from './machine.js';
 
 /**
- * `describe` where everything that a suite needs is there, else `describe.skip` and a word about it: a bare machine has
- * only Node.js.
+ * A machine with nothing but Node.js can run the tests, except for suites that need more.
  *
- * @param names programs, such as `nginx`, and environment variables, such as `TEST_DATABASE_URL`.
- * @throws where something is missing and REQUIRE_ALL_SUITES=1 says that nothing may be.
+ * @param names what the suite needs: programs (`nginx`) and environment variables (`TEST_DATABASE_URL`).
+ * @returns `describe` if nothing is missing, otherwise `describe.skip`, with a line on standard error.
+ * @throws if something is missing and REQUIRE_ALL_SUITES is 1.
  */
 export function needs(...names: string[]): jest.Describe {
   const missing = names.filter((name) =>
@@ -17,9 +17,10 @@ export function needs(...names: string[]): jest.Describe {
 }
 
 /**
- * `test` where the tests run as root, who may mount a disk, else `test.skip` and a word about it.
+ * Only root may mount a disk.
  *
- * @throws where they do not, and REQUIRE_ALL_SUITES=1 says that they must.
+ * @returns `test` if this process is root, otherwise `test.skip`, with a line on standard error.
+ * @throws if this process is not root and REQUIRE_ALL_SUITES is 1.
  */
 export function needsRoot(): jest.It {
   if (process.getuid?.() === 0) return test;

@@ -36,7 +36,7 @@ class ReadPlantController {
 @Module({ controllers: [ReadPlantController] })
 class WithSecondOperation {}
 
-/** The service with `GET /plants/{id}` beside its own operation, as a developer would add it. */
+/** The service with a second operation, `GET /plants/{id}`, as a developer would add it. */
 export function withSecondOperation(config: Config, logger: Logger): DynamicModule {
   return {
     module: WithSecondOperation,

@@ -10,8 +10,8 @@ const MAIN = resolve('dist/src/main.js');
 const POLL_MS = 20;
 
 /**
- * A module that Node loads before the service. On one signal it tells how much processor time the process has used, with
- * all its threads, in microseconds; on the other it collects garbage and tells how many bytes are left.
+ * Code that Node.js runs before the service. On one signal it prints the processor time of the process with all its
+ * threads, in microseconds. On the other it collects garbage and prints the memory in use, in bytes.
  */
 const SIGNALS = { cpu: 'SIGPWR', memory: 'SIGUSR2' } as const;
 const PROBE = `
@@ -31,7 +31,7 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/** The built service as a process of its own: `node dist/src/main.js`. */
+/** The built service in a process: `node dist/src/main.js`. */
 export class ServiceProcess {
   readonly exit: Promise<Exit>;
   #output = '';
@@ -49,9 +49,9 @@ export class ServiceProcess {
   }
 
   /**
-   * Starts it, and does not wait. It inherits no variable but PATH, and finds no `.env`.
+   * Starts the service and does not wait until it is ready. It inherits only PATH, and finds no `.env`.
    *
-   * @param heapMb bounds V8's heap.
+   * @param heapMb the limit of V8's old generation, in MiB.
    */
   static async spawn(env: Record<string, string>, port?: number, heapMb?: number): Promise<ServiceProcess> {
     const address = port ?? (await freePort());
@@ -72,7 +72,7 @@ export class ServiceProcess {
     return new ServiceProcess(child, address);
   }
 
-  /** Starts it and waits until it is ready; if it does not become so, it is killed. */
+  /** Starts the service and waits until it is ready. @throws if it does not become ready; it is killed then. */
   static async start(env: Record<string, string>, port?: number, heapMb?: number): Promise<ServiceProcess> {
     const service = await ServiceProcess.spawn(env, port, heapMb);
     try {
@@ -92,12 +92,12 @@ export class ServiceProcess {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** What it wrote so far, on both streams. */
+  /** What the service wrote so far to standard output and standard error. */
   get output(): string {
     return this.#output;
   }
 
-  /** @throws if it ends first, or is not ready in time. */
+  /** Waits until the service is ready. @throws if it ends first, or is not ready in time. */
   async ready(withinMs = PATIENCE_MS): Promise<void> {
     const begun = performance.now();
     while ((await this.probe('ready')) !== 200) {
@@ -108,7 +108,7 @@ export class ServiceProcess {
     }
   }
 
-  /** The status of a probe; undefined where nothing answers within two seconds. */
+  /** @returns the status of a probe; undefined if there is no answer within 2 s. */
   async probe(name: 'live' | 'ready'): Promise<number | undefined> {
     try {
       const url = `http://127.0.0.1:${this.port}/health/${name}`;
@@ -120,31 +120,31 @@ export class ServiceProcess {
     }
   }
 
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal and waits until the process ends. */
   async end(signal: NodeJS.Signals): Promise<Exit> {
     this.child.kill(signal);
     return this.exit;
   }
 
-  /** What is in use of its memory after a full garbage collection, in MiB. */
+  /** @returns the memory in use after a full garbage collection, in MiB. */
   async memory(): Promise<number> {
-    return (await this.#tell('memory')) / 1024 / 1024;
+    return (await this.#ask('memory')) / 1024 / 1024;
   }
 
-  /** The processor time that it has used, in milliseconds; what else the machine does is not in it. */
+  /** @returns the processor time that the service has used, in milliseconds. */
   async cpuMs(): Promise<number> {
-    return (await this.#tell('cpu')) / 1_000;
+    return (await this.#ask('cpu')) / 1_000;
   }
 
-  async #tell(what: keyof typeof SIGNALS): Promise<number> {
+  async #ask(what: keyof typeof SIGNALS): Promise<number> {
     const before = this.#output.length;
-    const told = () => new RegExp(`^${what} (\\d+)$`, 'm').exec(this.#output.slice(before))?.[1];
+    const printed = () => new RegExp(`^${what} (\\d+)$`, 'm').exec(this.#output.slice(before))?.[1];
     this.child.kill(SIGNALS[what]);
-    await until(`the service tells its ${what}`, () => told() !== undefined);
-    return Number(told());
+    await until(`the service prints its ${what}`, () => printed() !== undefined);
+    return Number(printed());
   }
 
-  /** All of its memory that is in RAM, garbage included, in MB. */
+  /** @returns the resident memory of the service, garbage included, in MiB. */
   residentMemory(): number {
     return residentMebibytes(this.pid);
   }

@@ -14,14 +14,14 @@ import { recordResponses } from './recorded-responses.js';
 
 export const TOKEN = 'test-token-0123456789';
 
-/** The service as shipped, made by `createApp()`, listening on a free port, on a database of its own. */
+/** The service as shipped, made by `createApp()`, which listens on a free port and has its own database. */
 export interface TestService {
   app: NestExpressApplication;
   port: number;
   url: string;
-  /** Every log line so far. */
+  /** All log lines so far. */
   logs: () => string;
-  /** The rows of a statement on the service's own database. */
+  /** Runs a statement on the service's database. @returns its rows. */
   sql: <Row>(statement: string, parameters?: unknown[]) => Promise<Row[]>;
   stop: () => Promise<void>;
 }
@@ -33,10 +33,10 @@ export interface StoredRow {
 }
 
 /**
- * @param options.database one to use that the caller drops; without it the service gets its own.
- * @param options.prepare called with the application before it listens.
- * @param options.root makes the module to run, in place of the service's own. With either of these two it is not the
- *   service as shipped any more, so its responses are not judged by the contract.
+ * @param options.database a database that the caller drops. Without it the service gets a new one.
+ * @param options.prepare is called with the application before it listens.
+ * @param options.root makes a root module instead of the service's own. With `prepare` or `root` this is not the service
+ *   as shipped, so its responses are not checked against the contract.
  */
 export async function startService(
   options: {
@@ -47,7 +47,7 @@ export async function startService(
   } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
-  // Newest first; each is undone even if the service does not start.
+  // Newest first. These steps run even if the service does not start.
   const undo = options.database === undefined ? [() => database.drop()] : [];
   const stop = async () => {
     for (const step of undo.splice(0)) await step();
@@ -57,7 +57,7 @@ export async function startService(
       ACCESS_TOKENS: TOKEN,
       LOG_LEVEL: 'trace',
       PORT: '0',
-      // What happens at the time limit is for tests that set one: on a busy machine everything takes long.
+      // A busy machine must not reach the limit; tests of the limit set their own.
       DATABASE_TIMEOUT_MS: '60000',
       ...database.env,
       ...options.env,
@@ -102,7 +102,7 @@ export function unusedId(): bigint {
   return BigInt(randomInt(2 ** 47)) * 1_000n + BigInt(randomInt(1_000));
 }
 
-/** The row of an id, or undefined. */
+/** @returns the row with this id, or undefined. */
 export async function rowOf(service: TestService, id: bigint): Promise<StoredRow | undefined> {
   const [row] = await service.sql<StoredRow>('SELECT id, name, tag FROM plants WHERE id = $1', [
     id.toString(),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const BALLAST = 'ballast';
 
-/** A disk of a few megabytes in memory, which can be filled. Mounting one takes root. */
+/** A small disk in memory (tmpfs) that a test can fill. Only root may mount it. */
 export class SmallDisk {
   readonly folder = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
 
@@ -17,7 +17,7 @@ export class SmallDisk {
     return mkdtempSync(join(this.folder, 'folder-'));
   }
 
-  /** @param freeBytes what is left. */
+  /** @param freeBytes how many bytes stay free. */
   fill(freeBytes: number): void {
     const { bavail, bsize } = statfsSync(this.folder);
     writeFileSync(join(this.folder, BALLAST), Buffer.alloc(Math.max(0, bavail * bsize - freeBytes)));

@@ -18,10 +18,10 @@ interface Name {
   isFolder: boolean;
 }
 
-/** A disk that keeps what a service forced to it, and nothing else, so that its power can be cut. */
+/** A disk on which a test can cut the power: it keeps only what a service forced to it with fsync. */
 export class SyncedDisk {
   readonly #folder = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
-  /** What the service writes to is in here; the name is on the disk already. */
+  /** The folder for the service to write to. Its name is on the disk already. */
   readonly root = join(this.#folder, 'root');
   readonly #kept = join(this.#folder, 'kept');
   #cuts = 0;
@@ -31,7 +31,7 @@ export class SyncedDisk {
     mkdirSync(this.#kept);
   }
 
-  /** The variables that let a service write to it. */
+  /** The variables that make a service use this disk. */
   get env(): Record<string, string> {
     return {
       NODE_OPTIONS: `--import ${pathToFileURL(resolve('test/support/keep-what-is-synced.js')).href}`,
@@ -40,15 +40,15 @@ export class SyncedDisk {
     };
   }
 
-  /** From now on each fsync of the service fails. */
+  /** Makes each later fsync of the service fail. */
   fail(): void {
     writeFileSync(join(this.#kept, 'failing'), '');
   }
 
   /**
-   * To be called while the service stands still.
+   * The service must not run meanwhile (SIGSTOP).
    *
-   * @returns a copy of the root with what a power cut would leave of it.
+   * @returns a copy of the root as a power cut would leave it.
    */
   copyAfterPowerCut(): string {
     const folder = join(this.#folder, `cut-${++this.#cuts}`);
@@ -69,7 +69,7 @@ export class SyncedDisk {
       const path = join(folder, name);
       if (isFolder) this.#restore(path, key);
       else if (existsSync(join(this.#kept, key))) copyFileSync(join(this.#kept, key), path);
-      // A file that never was forced to the disk may be empty there; a socket is as dead as this.
+      // A file that was never forced to the disk may be empty there. A socket is useless after the power cut.
       else writeFileSync(path, '');
     }
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import ts from 'typescript';
 
-/** As tsconfig.json has it, but for modules, since Jest alone decides what is one. */
+/** The options of tsconfig.json, except for modules: Jest decides which files are ES modules. */
 const { options } = ts.parseJsonConfigFileContent(
   ts.readConfigFile('tsconfig.json', ts.sys.readFile).config,
   ts.sys,
@@ -16,7 +16,7 @@ const compilerOptions = {
 };
 const fingerprint = JSON.stringify([ts.version, process.version, compilerOptions]);
 
-/** A Jest transformer: strips types and compiles decorators with the compiler that builds `dist`, file by file. */
+/** A Jest transformer: compiles each file alone, with the compiler that builds `dist`. */
 export default {
   getCacheKey: (source, path) =>
     createHash('sha256').update(`${fingerprint}\0${path}\0${source}`).digest('hex'),

@@ -1,7 +1,7 @@
 /**
- * What a test sets up is undone after it, the last first, and all of it even if a step fails.
+ * Registers an `afterEach` that undoes what a test set up: the last step first, and all steps even if one fails.
  *
- * @returns a function that takes such a step.
+ * @returns a function that adds a step.
  */
 export function undoAfterEach(): (step: () => unknown) => void {
   const steps: (() => unknown)[] = [];
