@@ -8,38 +8,38 @@ import {
 } from 'jose';
 import { Failure } from '../errors/failure.js';
 
-/** The keys are fetched again after this time, so that a withdrawn one is noticed. */
+/** Keys are fetched again after this time, so that a withdrawn one is noticed. */
 const MAX_AGE_MS = 10 * 60_000;
 const TIMEOUT_MS = 2_000;
-/** After a failed fetch there is none for this time: callers do not wait for a dead issuer one after the other. */
+/** The pause after a failed fetch, so that callers do not wait for a dead issuer one after the other. */
 const RETRY_MS = 3_000;
-/** Anybody can make tokens that name an unknown key. They cause this many fetches at once, then one a second. */
+/** Anybody can make tokens that name an unknown key. They cause at most this many fetches, then one a second. */
 const FETCH_BURST = 30;
 const FETCH_INTERVAL_MS = 1_000;
 
 /**
- * The keys that a token issuer publishes (RFC 7517). They are fetched when they are old, and when a token names one that
- * is not among them. All durations are of the monotonic clock: a wall clock that is set back would keep old keys alive.
+ * The keys that a token issuer publishes (RFC 7517). They are fetched if they are old or a token names an unknown one.
+ * All durations use the monotonic clock: a wall clock that is set back would keep old keys alive.
  */
 export class IssuerKeys {
   #known: { find: ReturnType<typeof createLocalJWKSet>; fetch: number; staleAt: number } | undefined;
-  /** How many fetches have begun; each has the number that it makes of this. */
+  /** How many fetches have begun. It numbers the fetches. */
   #begun = 0;
   #fetching: Promise<void> | undefined;
   #failure: { error: unknown; retryAt: number } | undefined;
   #fetchesLeft = FETCH_BURST;
   #countedAt = performance.now();
 
-  /** @param onFailure called once for each fetch that failed. */
+  /** @param onFailure called once for each failed fetch. */
   constructor(
     private readonly url: string,
     private readonly onFailure: (error: unknown) => void,
   ) {}
 
   /**
-   * @returns the key that signed a token, going by the token's header.
-   * @throws {errors.JOSEError} if the issuer publishes no such key, asked after the token came, or more than one.
-   * @throws {Failure} 503 if the issuer could not be asked since, so nothing can be said about the token.
+   * @returns the key that the token's header names.
+   * @throws {errors.JOSEError} if a fetch that began after the token arrived has no such key, or more than one.
+   * @throws {Failure} 503 if no such fetch succeeded, so that nothing is known about the token.
    */
   readonly keyFor = async (header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> => {
     const begun = this.#begun;
@@ -66,11 +66,11 @@ export class IssuerKeys {
     }
   }
 
-  /** @returns whether known keys are of a later fetch than this one: an earlier one may have missed a new key. */
+  /** @returns whether the known keys are from a later fetch than this one, which may have missed a new key. */
   async #askAfter(fetch: number): Promise<boolean> {
     const wasAsked = () => this.#known !== undefined && this.#known.fetch > fetch;
     if (this.#begun === fetch) await this.#fetching;
-    // Whoever waited for that one shares the next.
+    // All that waited for that one share the next.
     if (!wasAsked()) await (this.#fetching ?? this.#fetchUnlessCooling());
     return wasAsked();
   }
@@ -111,7 +111,7 @@ export class IssuerKeys {
   }
 }
 
-/** What the issuer answered is not repeated in the error, which is logged. */
+/** The error is logged, so it does not repeat what the issuer answered. */
 function parseKeySet(text: string): JSONWebKeySet {
   try {
     return JSON.parse(text) as JSONWebKeySet;

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { digestOfToken } from '../config/token-digest.js';
 
 /**
- * For a start without any configured token, which is for trying the service out: production refuses it.
+ * For trying the service without a configured token; production refuses to start without one.
  *
  * @returns a new random token and the configuration that accepts it, or no token if one is configured.
  */

@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { digestOfToken } from '../config/token-digest.js';
 
-/** The accepted opaque tokens, of which only the SHA-256 digests are kept. */
+/** The accepted opaque tokens. Only their SHA-256 digests are kept. */
 export class OpaqueTokens {
   constructor(private readonly digests: readonly Buffer[]) {}
 
-  /** Compares with every digest and in constant time, so that the time taken reveals nothing about the tokens. */
+  /** Compares with every digest in constant time, so that the time reveals nothing about the tokens. */
   accept(token: string): boolean {
     const digest = digestOfToken(token);
     let accepted = false;

@@ -1,14 +1,13 @@
-/** Who a token stands for. */
+/** The caller that a token identifies. */
 export interface Principal {
-  /** The JWT's `sub`; an opaque token has none. */
+  /** The JWT's `sub`. An opaque token has none. */
   subject?: string | undefined;
-  /** When the token ends, in milliseconds since 1970, tolerance included; an opaque token does not. */
+  /** When the token expires, in milliseconds since 1970, tolerance included. An opaque token does not. */
   expiresAt?: number | undefined;
 }
 
 declare global {
-  // The place where passport puts the caller. Its types declare the namespace with an empty User, to be merged with one's
-  // own; there is no other way to say what a User is.
+  // Passport's types declare an empty User for this merge; there is no other way to type `request.user`.
   // eslint-disable-next-line @typescript-eslint/no-namespace
   namespace Express {
     // eslint-disable-next-line @typescript-eslint/no-empty-object-type

@@ -2,5 +2,5 @@ import { SetMetadata } from '@nestjs/common';
 
 export const IS_PUBLIC = 'isPublic';
 
-/** Lets a route be called without a token. Every route without this needs one. */
+/** Lets a route be called without a token. All other routes require one. */
 export const Public = () => SetMetadata(IS_PUBLIC, true);

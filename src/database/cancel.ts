@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 
-/** What `pg` knows of a session, and of a connection, and does not declare. */
+/** What `pg` keeps for a session and a connection. Its types do not declare it. */
 interface SessionInternals {
   processID: number | null;
   secretKey: number | null;
@@ -14,21 +14,21 @@ interface ConnectionInternals {
   cancel: (processID: number, secretKey: number) => void;
 }
 
-/** How long the server gets to take the request before the statement's connection is cut all the same. */
+/** How long the server may take to accept the request before the statement's connection is closed anyway. */
 const CANCEL_MS = 1_000;
-/** How long the request itself stays. PgBouncer 1.18 crashes if its connection is closed before it has passed it on. */
+/** How long the request's own connection stays open. PgBouncer 1.18 crashes if it closes before it is passed on. */
 const CANCEL_STAYS_MS = 60_000;
 
 /**
- * Gives a statement up: a CancelRequest (PostgreSQL's protocol, section 55.2.8) asks the server to stop it, and then its
- * connection is cut. Cutting alone would leave the server working, or waiting for a lock, for as long as the statement
- * takes; and so would cutting first if a pooler stands between, which forgets a client that is gone.
+ * Abandons a statement: sends a CancelRequest (PostgreSQL's protocol, section 55.2.8), then closes the statement's
+ * connection. If the connection just closed, the server would work on, or wait for a lock, until the statement ends.
+ * The cancellation goes first because a pooler forgets a client that is gone.
  *
  * @returns when the connection is closed.
  */
 export async function abandonStatement(client: pg.Client): Promise<void> {
   const { stream } = client.connection;
-  // The embedded database has no server to ask.
+  // The embedded database has no server that could cancel.
   if (stream instanceof Socket) await requestCancel(client).catch(() => undefined);
   if (stream.closed) return;
   await new Promise((closed) => {
@@ -37,9 +37,9 @@ export async function abandonStatement(client: pg.Client): Promise<void> {
 }
 
 /**
- * Asks the way the session was made: through TLS if the session was, since the key of the request lets anybody cancel.
+ * Uses TLS if the session does: anybody who reads the request's key can cancel.
  *
- * @returns when the server has passed the request on, or does not within the time limit.
+ * @returns when the server has accepted the request or the time limit ends.
  */
 async function requestCancel(client: pg.Client): Promise<void> {
   const { processID, secretKey, ssl, sslNegotiation } = client as unknown as SessionInternals;
@@ -51,7 +51,7 @@ async function requestCancel(client: pg.Client): Promise<void> {
     const timer = setTimeout(done, CANCEL_MS);
     connection
       .on('error', () => connection.stream.destroy())
-      // The answer is the end of the connection, and nothing else.
+      // The server's only answer is to close the connection.
       .once('end', () => {
         clearTimeout(timer);
         done();

@@ -4,11 +4,11 @@ import { DatabaseFault } from './errors.js';
 /** Where the service's table is. */
 export interface Place {
   database: string;
-  /** The schema of the table that statements find first in their search_path; null if there is none. */
+  /** The schema in which statements find the table by their search_path, or null if there is no table. */
   schema: string | null;
 }
 
-/** @throws {DatabaseFault} if the database cannot hold every text, as only one in UTF-8 can. */
+/** @throws {DatabaseFault} if the database's encoding is not UTF-8, so that it cannot hold every text. */
 export async function checkEncoding(dataSource: DataSource): Promise<void> {
   const [row] = await dataSource.query<{ name: string; encoding: string }[]>(
     "SELECT current_database() AS name, current_setting('server_encoding') AS encoding",
@@ -19,7 +19,7 @@ export async function checkEncoding(dataSource: DataSource): Promise<void> {
   );
 }
 
-/** @param runner of the data source, or the data source itself. */
+/** @param runner a query runner of the data source, or the data source itself. */
 export async function placeOf(dataSource: DataSource, runner: Pick<DataSource, 'query'>): Promise<Place> {
   const [place] = await runner.query<Place[]>(
     `SELECT current_database() AS database, (

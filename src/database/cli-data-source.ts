@@ -4,5 +4,5 @@ import { createDataSource } from './data-source.js';
 
 const config = loadConfigOfProcess();
 
-/** The database that the environment names, not connected yet: for the commands, TypeORM's own among them. */
+/** The configured database, not connected yet, for db:migrate and TypeORM's own commands. */
 export const dataSource = createDataSource(config.database, createLogger(config.operations));

@@ -6,8 +6,7 @@ import { createDataSource } from './data-source.js';
 import { hasDatabase } from './embedded/data-folder.js';
 
 /**
- * Runs a command of the database as a process: what it writes goes to standard output. If it fails, one sentence goes to
- * standard error and the exit code is 1.
+ * Runs the work of a command. If it fails, one sentence goes to standard error and the exit code is 1.
  *
  * @param failure how that sentence begins.
  */
@@ -20,7 +19,7 @@ export async function runCommand(failure: string, work: () => Promise<void>): Pr
   }
 }
 
-/** Connects to a database for the time of some work. */
+/** Connects to a database while the work runs. */
 export async function withDatabase(dataSource: DataSource, work: () => Promise<void>): Promise<void> {
   await dataSource.initialize();
   try {
@@ -30,13 +29,13 @@ export async function withDatabase(dataSource: DataSource, work: () => Promise<v
   }
 }
 
-/** @returns the embedded database of `DATA_DIR`, whether or not `DATABASE_URL` is set; not connected yet. */
+/** @returns the embedded database of `DATA_DIR`, not connected yet, even if `DATABASE_URL` is set. */
 export function embeddedDataSource(): DataSource {
   const { database, operations } = loadConfigOfProcess();
   return createDataSource({ ...database, url: undefined }, createLogger(operations));
 }
 
-/** @throws {Error} if there is no embedded database in `DATA_DIR`: a command that reads must not make an empty one. */
+/** @throws {Error} if `DATA_DIR` has no embedded database: a command that reads must not create an empty one. */
 export function requireEmbeddedDatabase(): void {
   const { dataDir } = loadConfigOfProcess().database;
   if (!hasDatabase(dataDir)) throw new Error(`there is no embedded database in ${dataDir}; set DATA_DIR`);

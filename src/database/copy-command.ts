@@ -8,7 +8,8 @@ import { migrate } from './migrate.js';
 const PROGRESS_MS = 1_000;
 const IDS_TOLD = 10;
 
-// `npm run db:copy`: from the embedded database in DATA_DIR to the server at DATABASE_URL; with `back`, the other way.
+// `npm run db:copy`: copies from the embedded database in DATA_DIR to the server at DATABASE_URL. With `back`, the
+// other way.
 await runCommand('The plants were not copied', async () => {
   const isBack = process.argv[2] === 'back';
   const { database, operations } = loadConfigOfProcess();

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 const BATCH_ROWS = 1_000;
 const BATCH_BYTES = 4 * 1024 * 1024;
 
-/** The next rows after an id, as a JSON array of all their columns: JSON keeps a bigint and a time exactly. */
+/** The next rows after an id, as a JSON array with all their columns. JSON text keeps a bigint and a time exactly. */
 const NEXT_ROWS = `
   SELECT json_agg(to_json(p) ORDER BY id)::text AS rows, count(*)::float8 AS count, max(id) AS last
   FROM plants AS p JOIN (
@@ -24,22 +24,22 @@ const DIFFERENT = `
   ORDER BY (wanted->>'id')::bigint`;
 
 export interface Copied {
-  /** All plants of the source. */
+  /** How many plants the source has. */
   total: number;
-  /** Those that were stored now; the others were there before. */
+  /** How many were stored now. The target had the others. */
   stored: number;
-  /** The ids under which the target has something else than the source, or nothing. */
+  /** The ids whose rows in the target differ from the source or are missing. */
   different: string[];
-  /** All plants of the target afterwards. */
+  /** How many plants the target has afterwards. */
   targetTotal: number;
 }
 
 /**
- * Copies all plants from one database to another, and compares each row with what is there then. It never changes a row
- * of either, so it may be ended and repeated at any time.
+ * Copies all plants from one database to another and compares each row with the target's. It never changes a row, so it
+ * may be stopped and repeated at any time.
  *
  * @param source,target both migrated to the same schema.
- * @param onProgress called after each batch with the number of plants compared so far, and of all.
+ * @param onProgress called after each batch with the number of plants compared so far and in total.
  */
 export async function copyPlants(
   source: DataSource,

@@ -10,8 +10,8 @@ import { DatabaseFault } from './errors.js';
 import { Session } from './session.js';
 
 /**
- * The one description of the database, for the service, the migrations and TypeORM's command line. Only here is it
- * decided whether that is a server or the embedded database.
+ * The database of the service, the migrations and TypeORM's command line: a server if `config.url` is set, else the
+ * embedded database.
  */
 export function createDataSource(config: Config['database'], logger: Logger): DataSource {
   const options: DataSourceOptions = {
@@ -20,7 +20,7 @@ export function createDataSource(config: Config['database'], logger: Logger): Da
     entities: [PlantEntity],
     migrations: MIGRATIONS,
     migrationsTableName: 'migrations',
-    // The schema changes by migrations only.
+    // Only migrations change the schema.
     synchronize: false,
     installExtensions: false,
     logging: false,
@@ -28,18 +28,17 @@ export function createDataSource(config: Config['database'], logger: Logger): Da
     poolErrorHandler: () => undefined,
   };
   if (config.url === undefined) return new EmbeddedDataSource(options, config.dataDir, logger);
-  // TypeORM would read the address by a parser of its own, which knows less than the driver's.
+  // TypeORM would read the URL with its own parser, which knows less than the driver's.
   const extra = { Client: Session, keepAlive: true, ...parseDatabaseUrl(config.url) };
   return new DataSource({ ...options, poolSize: config.poolSize, extra });
 }
 
-/** The pool of connections; undefined before the data source is initialized. */
+/** @returns the pool of connections, or undefined if the data source is not initialized. */
 export function poolOf(dataSource: DataSource): Pool | undefined {
-  // TypeORM's name for it.
   return (dataSource.driver as { master?: Pool }).master;
 }
 
-/** A data source that opens the embedded database when it is initialized, and closes it when it is destroyed. */
+/** Opens the embedded database when it is initialized and closes it when it is destroyed. */
 class EmbeddedDataSource extends DataSource {
   #embedded: EmbeddedPostgres | undefined;
 
@@ -60,7 +59,7 @@ class EmbeddedDataSource extends DataSource {
       throw new DatabaseFault((error as Error).message, { cause: error });
     }
     const { openStream } = this.#embedded;
-    // Each is named here, since `pg` takes what it is not told from the PG* variables of the environment.
+    // All are set, since `pg` reads the others from the PG* environment variables.
     const session = {
       ...{ user: 'postgres', database: 'postgres', host: 'embedded', port: 5432, options: ' ' },
       ...{ ssl: false, sslnegotiation: 'postgres', client_encoding: 'UTF8', replication: 'false' },

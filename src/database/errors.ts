@@ -2,8 +2,8 @@ import { QueryFailedError } from 'typeorm';
 import { Failure } from '../errors/failure.js';
 
 /**
- * The store cannot be reached, is overloaded or did not answer in time. Nothing is known to be stored; a retry is safe.
- * It is logged where it is found out, once for all the requests that it fails.
+ * The store cannot be reached, is overloaded or did not answer in time. It is unknown whether anything is stored; a
+ * retry is safe. It is logged where it is noticed, once for all requests that fail with it.
  */
 export class StoreUnavailable extends Failure {
   /** @param message the first half of a sentence. */
@@ -12,7 +12,7 @@ export class StoreUnavailable extends Failure {
   }
 }
 
-/** The database refused the values of a statement. It is logged for whoever has to find out why. */
+/** The database refused the values of a statement. It is logged, so that somebody can find out why. */
 export class ValuesRefused extends Failure {
   /** @param cause the driver's error. */
   constructor(cause: unknown) {
@@ -20,47 +20,51 @@ export class ValuesRefused extends Failure {
   }
 }
 
-/** The database cannot be used until somebody changes it or the configuration; waiting does not help. */
+/** The database cannot be used until somebody changes it or the configuration. Waiting does not help. */
 export class DatabaseFault extends Error {
   override name = 'DatabaseFault' as const;
 }
 
 /**
- * SQLSTATEs (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit, and
- * what a trigger raises.
+ * SQLSTATEs (PostgreSQL, appendix A) that blame the values: data exception, constraint violation, program limit
+ * exceeded, and a trigger's RAISE.
  */
 const VALUE_ERROR = /^((22|23|54)...|P0001)$/;
 
 /**
- * SQLSTATEs that blame the session: it takes no writes or is stuck in a transaction (class 25), a system or internal
- * error such as a standby's "cannot assign TransactionIds during recovery" (58, XX), and the ends of a connection (08,
- * administrator's shutdown, crash shutdown, idle session timeout).
+ * SQLSTATEs that blame the session: it takes no writes or is stuck in a transaction (25), a system or internal error
+ * such as a standby's "cannot assign TransactionIds during recovery" (58, XX), or the connection has ended (08, admin
+ * shutdown, crash shutdown, idle session timeout).
  */
 const BLAMES_SESSION = /^(25...|58...|XX...|08...|57P01|57P02|57P05)$/;
 
-/** SQLSTATEs of the ends of a connection, of those that blame the session. */
+/** Those of them with which a connection has ended. */
 const ENDS_CONNECTION = /^(08...|57P01|57P02|57P05)$/;
 
 /** SQLSTATEs after which the statement may succeed in the same session: serialization failure and deadlock. */
 const RETRYABLE = /^(40001|40P01)$/;
 
 /**
- * SQLSTATEs with which a start is to wait: connection failures, too many connections, starting up or shutting down, a
- * standby that is not yet promoted, and what ends a wait for another replica's migration (the server's own time limits,
+ * SQLSTATEs with which a start waits: connection failures, too many connections, starting up or shutting down, a
+ * standby that is not promoted yet, and what ends a wait for another replica's migration (the server's own time limits,
  * a deadlock, a serialization failure).
  */
 const MAY_SUCCEED_LATER = /^(08...|53...|57P0.|25006|57014|55P03|40P01|40001)$/;
 
 /**
- * SQLSTATEs of a session that does not have the prepared statement it is asked for, has another one of that name, or
- * prepared it before the table was changed.
+ * SQLSTATEs of a session that does not have the prepared statement, has another one of that name, or prepared it before
+ * the table was changed.
  */
 const BLAMES_PREPARATION = /^(26000|42P05|0A000)$/;
 
-/** The SQLSTATE of a database error, the system's code of a socket error, or undefined. */
-function codeOf(error: unknown): string | undefined {
+function driverErrorOf(error: unknown): { code?: unknown; severity?: unknown } {
   const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
-  const code = (cause as { code?: unknown } | undefined)?.code;
+  return cause ?? {};
+}
+
+/** @returns the SQLSTATE of a database error, the code of a socket error, or undefined. */
+function codeOf(error: unknown): string | undefined {
+  const { code } = driverErrorOf(error);
   return typeof code === 'string' ? code : undefined;
 }
 
@@ -71,7 +75,7 @@ export function isValueError(error: unknown): boolean {
   return VALUE_ERROR.test(codeOf(error) ?? '');
 }
 
-/** Whether the statement may succeed if it is not a prepared one. It had no effect. */
+/** Whether the statement had no effect and may succeed if it is not prepared. */
 export function blamesPreparation(error: unknown): boolean {
   return BLAMES_PREPARATION.test(codeOf(error) ?? '');
 }
@@ -83,12 +87,10 @@ export function blamesSession(error: unknown): boolean {
 }
 
 /**
- * Whether the server says that a connection of its own has ended, to another node of a cluster. The end of the session
- * itself is FATAL.
+ * Whether the server's own connection to another node of a cluster has ended. The end of this session would be FATAL.
  */
 function isEndBehind(error: unknown): boolean {
-  const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
-  return ENDS_CONNECTION.test(codeOf(error) ?? '') && (cause as { severity?: unknown }).severity === 'ERROR';
+  return ENDS_CONNECTION.test(codeOf(error) ?? '') && driverErrorOf(error).severity === 'ERROR';
 }
 
 /** Whether the statement may succeed at once, in a new session if this one is to blame. */
@@ -99,18 +101,18 @@ export function isRetryable(error: unknown): boolean {
   return code === undefined || code === 'ECONNRESET' || code === 'EPIPE';
 }
 
-/** OpenSSL's codes of a certificate that is refused, as Node names them, and alerts by which a server refuses ours. */
+/** Node's names of OpenSSL's codes for a refused certificate, and the alerts with which a server refuses ours. */
 const CERTIFICATE_REFUSED =
   /^(CERT_|CRL_|UNABLE_TO_|ERROR_IN_C|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|HOSTNAME_MISMATCH|ERR_TLS_CERT_|ERR_SSL_.*_ALERT_.*(CERT|_CA$))/;
 
-/** What `pg` says, without a code, if it needs a password and has none, or TLS and the server has none. */
+/** `pg`'s messages, which have no code, if a password is missing or the server does not support TLS. */
 const MISCONFIGURED = /^SASL: .*client password must be|does not support SSL/;
 
 export function isCertificateRefused(error: unknown): boolean {
   return CERTIFICATE_REFUSED.test(codeOf(error) ?? '');
 }
 
-/** Whether waiting for the database may help. If not, the configuration or the database is at fault. */
+/** Whether the database may be usable later. If not, it or the configuration must be changed. */
 export function maySucceedLater(error: unknown): boolean {
   if (error instanceof DatabaseFault) return false;
   const code = codeOf(error);

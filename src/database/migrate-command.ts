@@ -1,8 +1,7 @@
 import { runCommand, withDatabase } from './command.js';
 import { migrate, revert } from './migrate.js';
 
-// `npm run db:migrate` and `db:revert`, and the step before the replicas if MIGRATIONS=off. It needs the environment of
-// the service.
+// `npm run db:migrate` and `db:revert`, with the service's environment.
 const isRevert = process.argv[2] === 'revert';
 await runCommand(`The database was not ${isRevert ? 'reverted' : 'migrated'}`, async () => {
   const { dataSource } = await import('./cli-data-source.js');

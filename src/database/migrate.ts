@@ -3,11 +3,11 @@ import { placeOf } from './catalogue.js';
 
 type Row = Record<string, unknown>;
 
-/** The key of the lock that migrations run under: any number that nothing else in the database uses. */
+/** The key of the migrations' lock: any number that nothing else in the database uses. */
 const LOCK_KEY = '7309868274398';
 
 /**
- * Runs the migrations that have not run yet.
+ * Runs the pending migrations.
  *
  * @returns the names of the migrations that ran.
  */
@@ -22,7 +22,7 @@ export function migrate(dataSource: DataSource): Promise<string[]> {
 }
 
 /**
- * Takes the latest migration back, with the data in what it drops.
+ * Reverts the latest migration. Data in what it drops is lost.
  *
  * @returns its name, or undefined if none has run.
  */
@@ -36,8 +36,8 @@ export function revert(dataSource: DataSource): Promise<string | undefined> {
 }
 
 /**
- * Does all work in one transaction, and one replica at a time. The lock belongs to the transaction and not to the
- * session, so it holds behind a pooler that hands out connections per transaction.
+ * Does all work in one transaction, one replica at a time. The lock belongs to the transaction and not to the session,
+ * so it holds behind a pooler in transaction mode.
  */
 async function alone<T>(
   dataSource: DataSource,
@@ -54,7 +54,7 @@ async function alone<T>(
     await runner.commitTransaction();
     return result;
   } catch (error) {
-    // The first error tells the cause; a lost connection cannot be rolled back and need not be.
+    // The first error is the cause. A lost connection needs no rollback.
     await runner.rollbackTransaction().catch(() => undefined);
     throw error;
   } finally {
@@ -63,8 +63,8 @@ async function alone<T>(
 }
 
 /**
- * Has Citus copy the list of migrations to every node, so that replicas at workers see what has run. It does so if the
- * table of plants is distributed, the list is not shared yet, and this user may share it.
+ * Has Citus copy the list of migrations to every node, so that replicas at workers see what has run. Does so only if
+ * the table of plants is distributed, the list is not shared yet, and this user may share it.
  */
 const SHARE_MIGRATIONS = `
   SELECT create_reference_table(list.oid::regclass) FROM pg_class list
@@ -72,7 +72,7 @@ const SHARE_MIGRATIONS = `
     AND EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('plants'))
     AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = list.oid)`;
 
-/** @returns what the server is in a Citus cluster; undefined if it is in none. */
+/** @returns the server's role in a Citus cluster, or undefined if it is in none. */
 async function citusNodeOf(runner: QueryRunner): Promise<'coordinator' | 'worker' | undefined> {
   const [catalogue] = (await runner.query("SELECT to_regclass('pg_dist_local_group') AS table")) as Row[];
   if (catalogue?.table == null) return undefined;
@@ -80,7 +80,7 @@ async function citusNodeOf(runner: QueryRunner): Promise<'coordinator' | 'worker
   return local?.group === 0 ? 'coordinator' : 'worker';
 }
 
-/** @throws if a migration has not run. The schema of a cluster changes at its coordinator only. */
+/** @throws if a migration has not run. The schema of a cluster can only change at its coordinator. */
 async function expectNothingPending(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
   const [list] = (await runner.query("SELECT to_regclass('migrations') AS table")) as Row[];
   if (list?.table == null) {
@@ -92,8 +92,8 @@ async function expectNothingPending(executor: MigrationExecutor, runner: QueryRu
 }
 
 /**
- * Has the migrations go on in the schema of the table, if there is one. A schema that was made since and comes before it
- * in the search_path, such as one of the user's name, would else get an empty table, which hides the other.
+ * Makes the migrations use the schema of the table, if there is one. Otherwise a newer schema that comes first in the
+ * search_path, such as one of the user's name, would get an empty table that hides the old one.
  */
 async function stayInSchema(dataSource: DataSource, runner: QueryRunner): Promise<void> {
   const { schema } = await placeOf(dataSource, runner);

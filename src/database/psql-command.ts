@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg';
 import { embeddedDataSource, requireEmbeddedDatabase, runCommand, withDatabase } from './command.js';
 
-// `npm run db:psql -- "SELECT …"`: one statement on the embedded database, which reads only. Each row is written as a
-// line of JSON; its values are text, as in psql, so that numbers stay exact.
+// `npm run db:psql -- "SELECT …"`: runs one read-only statement on the embedded database. Writes each row as a line of
+// JSON whose values are text, as in psql, so that numbers stay exact.
 await runCommand('The statement was not run', async () => {
   const text = process.argv[2];
   if (text === undefined)
@@ -13,7 +13,7 @@ await runCommand('The statement was not run', async () => {
     const runner = dataSource.createQueryRunner();
     const client = (await runner.connect()) as PoolClient;
     await client.query('BEGIN READ ONLY');
-    // A text that has a name is sent as one statement, so none can follow that ends the transaction.
+    // A prepared statement is a single one, so no second one can end the read-only transaction.
     const { rows } = await client.query<Record<string, string | null>>({
       name: 'command',
       text,

@@ -1,7 +1,7 @@
-/** How many ids are tried for one of each shard: enough for some thousand shards. */
+/** How many ids are tried to find one of each shard: enough for some thousand shards. */
 const EXAMPLE_TRIES = 100_000n;
 
-/** One shard of the table: the hash values that it holds, both ends included, and the group of nodes that stores it. */
+/** One shard of the table: its range of hash values, both ends included, and the group of nodes that stores it. */
 export interface ShardRow {
   minimum: number;
   maximum: number;
@@ -10,7 +10,7 @@ export interface ShardRow {
 
 /** Where the rows of the table are stored. */
 export interface ShardMap {
-  /** The node of each shard, nodes counted from 0; one shard if the table is not distributed. */
+  /** The node of each shard. Nodes are numbered from 0. A table that is not distributed is one shard. */
   readonly nodes: readonly number[];
   /** @returns the shard of an id, an index of `nodes`. */
   readonly shardOf: (id: bigint) => number;
@@ -18,15 +18,15 @@ export interface ShardMap {
 
 export const ONE_SHARD: ShardMap = { nodes: [0], shardOf: () => 0 };
 
-/** Whether the database has Citus' catalogue, a statement that every PostgreSQL answers. */
+/** Whether the database has Citus's catalogue. Every PostgreSQL can answer this. */
 export const HAS_SHARDS = {
   text: `SELECT to_regclass('pg_dist_shard') IS NOT NULL AS "hasShards"`,
   values: [],
 };
 
 /**
- * The shards of the table if Citus distributes it by the hash of its id; no row if it does not. Citus keeps the hash
- * values of a shard as text in `pg_dist_shard`; any user may read it, at every node.
+ * The shards of the table, or no row if Citus does not distribute it by the hash of its id. Any user may read
+ * `pg_dist_shard` at every node. Its hash values are text.
  */
 export const SELECT_SHARDS = {
   text: `
@@ -60,7 +60,7 @@ export function shardMapOf(rows: readonly ShardRow[]): ShardMap {
   };
 }
 
-/** @returns an id of each shard; that of a shard which next to no id belongs to may be another's. */
+/** @returns an id of each shard, or 0 for a shard so small that no tried id belongs to it. */
 export function exampleIds({ nodes, shardOf }: ShardMap): bigint[] {
   const ids = nodes.map(() => 0n);
   const found = new Set([shardOf(0n)]);
@@ -78,8 +78,8 @@ const halves = new Int32Array(int64.buffer);
 const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32 - bits));
 
 /**
- * PostgreSQL's `hashint8`, by which Citus chooses the shard of a bigint: the halves are folded into one, so that a value
- * has the hash that it has as an int4, and that is hashed by Bob Jenkins' `final` (hashfn.c, hash_bytes_uint32).
+ * PostgreSQL's `hashint8`, with which Citus chooses the shard of a bigint. The halves are folded into one, so that a
+ * value has the same hash as an int4, and hashed by Bob Jenkins' `final` (hashfn.c, hash_bytes_uint32).
  *
  * @returns an int32.
  */

@@ -1,25 +1,25 @@
 import type { Logger } from 'pino';
 import { exampleIds, ONE_SHARD, shardMapOf, type ShardMap, type ShardRow } from './shard-map.js';
 
-/** How long a failed create counts against its shard at least, if none succeeds after it. */
+/** For at least this long a failed create counts against its shard, unless one succeeds after it. */
 const FAILURE_COUNTS_MS = 5_000;
 
-/** The shards of the table, and which of them can be written. A table that is not distributed is one shard. */
+/** The shards of the table and whether they can be written. A table that is not distributed is one shard. */
 export class Shards {
   #map = ONE_SHARD;
   #rows = '[]';
-  /** An id of one shard for each node, to look at. */
+  /** For each node, an id of one of its shards, to check the node with. */
   #examples = [0n];
-  /** The look at each node that is under way. */
+  /** The check of each node that is under way. */
   #looks: (Promise<boolean> | undefined)[] = [];
   /**
-   * The shards that cannot be written, and when a create last failed there, in milliseconds of performance.now();
-   * -Infinity if only a look did.
+   * The shards that cannot be written, and when a create last failed there, in milliseconds of performance.now(), or
+   * -Infinity if only a check failed.
    */
   readonly #failedAt = new Map<number, number>();
   #onChange: (map: ShardMap) => void = () => undefined;
 
-  /** @param look reads the table for an id; rejects if it cannot. */
+  /** @param look reads the table for an id, and rejects if it cannot. */
   constructor(
     private readonly look: (id: bigint) => Promise<unknown>,
     private readonly logger: Logger,
@@ -29,12 +29,12 @@ export class Shards {
     return this.#map.nodes.length;
   }
 
-  /** How many shards can be written, as far as their latest statements tell. */
+  /** How many shards can be written, judging by their latest statements. */
   get writable(): number {
     return this.count - this.#failedAt.size;
   }
 
-  /** Whether a create failed at every shard just now, so that no look can say that creates would be stored. */
+  /** Whether a create has just failed on every shard, so that no check can tell that creates would succeed. */
   get haveJustFailed(): boolean {
     return (
       this.writable === 0 &&
@@ -42,12 +42,12 @@ export class Shards {
     );
   }
 
-  /** @param listener called whenever rows are stored in other places than before. */
+  /** @param listener called whenever rows have moved to other shards or nodes. */
   onChange(listener: (map: ShardMap) => void): void {
     this.#onChange = listener;
   }
 
-  /** @param rows the shards as the database tells them now, in ascending order. */
+  /** @param rows the shards that the database has now, in ascending order. */
   use(rows: readonly ShardRow[]): void {
     const text = JSON.stringify(rows);
     if (text === this.#rows) return;
@@ -67,20 +67,20 @@ export class Shards {
     this.#onChange(this.#map);
   }
 
-  /** A create of the shard was stored. */
+  /** Call this if a create on the shard succeeded. */
   succeeded(shard: number): void {
     if (!this.#failedAt.delete(shard) || this.#failedAt.size > 0 || this.count === 1) return;
     this.logger.info({ shards: this.count }, 'Every shard can be written again');
   }
 
-  /** A create of the shard failed through the database's fault. */
+  /** Call this if a create on the shard failed because of the database. */
   failed(shard: number, at = performance.now()): void {
     const isFirst = this.#failedAt.size === 0;
     this.#failedAt.set(shard, at);
     if (isFirst && this.count > 1) void this.#tell();
   }
 
-  /** Whether a create of some shard would be stored now, as far as shards can tell. */
+  /** Whether a create would succeed now on at least one shard, as far as checks can tell. */
   isWritable(): Promise<boolean> {
     return new Promise((resolve) => {
       const looks = this.#lookAtNodes().map(async (look) => (await look) && resolve(true));
@@ -88,7 +88,7 @@ export class Shards {
     });
   }
 
-  /** However many ask at once, a node is looked at once. */
+  /** Concurrent callers share one check of each node. */
   #lookAtNodes(): Promise<boolean>[] {
     return this.#examples.map((id, node) => {
       const looks = this.#looks;
@@ -97,15 +97,15 @@ export class Shards {
   }
 
   /**
-   * A look finds a node that cannot be reached and a shard that is locked; only the creates themselves find a full disk.
-   * So a look that succeeds does not undo the failure of a create at once.
+   * A check finds an unreachable node and a locked shard, but only creates find a full disk. So a check that succeeds
+   * does not undo the failure of a create at once.
    *
    * @returns whether a shard of the node can be written.
    */
   async #lookAt(node: number, id: bigint): Promise<boolean> {
     const map = this.#map;
     const shards = [...map.nodes.keys()].filter((shard) => map.nodes[shard] === node);
-    // Whoever asks has looked at a table that is one shard.
+    // If the table is one shard, the caller has checked it.
     const hasAnswered =
       this.count === 1 ||
       (await this.look(id).then(
@@ -121,7 +121,7 @@ export class Shards {
     return shards.some((shard) => !this.#failedAt.has(shard));
   }
 
-  /** Says once how many shards cannot be written, when the other nodes were looked at too. */
+  /** Logs once how many shards can be written, after a check of all nodes. */
   async #tell(): Promise<void> {
     await Promise.all(this.#lookAtNodes());
     const { count, writable } = this;

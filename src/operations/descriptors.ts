@@ -7,12 +7,12 @@ import { LOGGER } from '../logging/logging.js';
 const CHECK_MS = 1_000;
 
 /**
- * Notices that the process is out of file descriptors. Node says nothing then: libuv accepts each new connection on a
- * descriptor that it keeps in reserve, and closes it.
+ * Notices that the process is out of file descriptors. Node does not report this: libuv accepts each new connection
+ * with a reserved descriptor and closes it.
  */
 @Injectable()
 export class Descriptors implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** Since the start of the process. */
+  /** How long no descriptor was left since the start, in seconds. */
   secondsWithout = 0;
   #lacksNow = false;
   #timer: NodeJS.Timeout | undefined;

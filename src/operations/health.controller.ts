@@ -5,7 +5,7 @@ import { Database } from '../database/database.js';
 import { Failure } from '../errors/failure.js';
 import { Lifecycle } from './lifecycle.js';
 
-/** Probes for an orchestrator. They are no part of the contract, and a gateway has no business with them. */
+/** Probes for an orchestrator. They are not part of the contract, and a gateway should not forward them. */
 @ApiExcludeController()
 @Controller('health')
 export class HealthController {
@@ -14,7 +14,7 @@ export class HealthController {
     private readonly lifecycle: Lifecycle,
   ) {}
 
-  /** Whether the process works at all. It does not ask the database: a restart would not mend that. */
+  /** Whether the process works. It does not depend on the database, which a restart would not repair. */
   @Get('live')
   @Public()
   @HttpCode(200)
@@ -22,7 +22,7 @@ export class HealthController {
     return { status: 'live' };
   }
 
-  /** Whether requests should be sent here: not while starting, while the database cannot be reached, or while stopping. */
+  /** Whether requests should be sent here: not while the service starts or stops or the database cannot be used. */
   @Get('ready')
   @Public()
   @HttpCode(200)

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/** What the parts of the process need to know of its end. */
+/** Tells the other parts whether the process is stopping. */
 @Injectable()
 export class Lifecycle {
   isStopping = false;

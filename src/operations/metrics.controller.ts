@@ -10,7 +10,7 @@ import { Descriptors } from './descriptors.js';
 import { Lifecycle } from './lifecycle.js';
 import { METRICS, type Metrics } from './metrics.js';
 
-/** Prometheus reads here. The module leaves this controller out unless METRICS=on. */
+/** Serves the metrics to Prometheus. The module includes it only if METRICS=on. */
 @ApiExcludeController()
 @Controller('metrics')
 export class MetricsController {
@@ -51,7 +51,7 @@ export class MetricsController {
   @Get()
   @Public()
   async read(@Res() response: Response): Promise<void> {
-    // Before the rest is read, so that this look at the store does not count as a statement that waits.
+    // Before the other metrics are read, so that this check does not count as a waiting statement.
     this.#isReady = Number(!this.lifecycle.isStopping && (await this.database.isReady()));
     const { registry } = this.metrics;
     response.type(registry.contentType).send(await registry.metrics());

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 export const METRICS = Symbol('METRICS');
 
-/** What Prometheus reads. Every label has a small, fixed set of values. Nothing is collected unless `enabled`. */
+/** The metrics for Prometheus. Every label has a small, fixed set of values. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
@@ -26,17 +26,17 @@ export class Metrics {
   }
 
   /**
-   * Starts the series of responses that may come, at 0: `rate()` and `increase()` take the first value of a series for
-   * no growth, so the first 503 would go unnoticed.
+   * Starts the series of an operation's responses at 0. `rate()` and `increase()` do not count the first value of a
+   * series, so the first 503 would go unnoticed.
    *
-   * @param template the path of an operation as OpenAPI writes it.
+   * @param template an OpenAPI path template.
    */
   expectRequests(method: string, template: string, statuses: string[]): void {
     const route = template.replaceAll(/\{([^{}]*)\}/g, ':$1');
     for (const status of statuses) this.#requests.zero({ method: method.toUpperCase(), route, status });
   }
 
-  /** A number that is read when Prometheus asks. */
+  /** Adds a gauge that is read when Prometheus asks. */
   watch(name: string, help: string, read: () => number): void {
     new Gauge({
       name,
@@ -48,7 +48,7 @@ export class Metrics {
     });
   }
 
-  /** A number that only grows, read when Prometheus asks. */
+  /** Adds a counter that is read when Prometheus asks. */
   watchTotal(name: string, help: string, read: () => number): void {
     new Counter({
       name,

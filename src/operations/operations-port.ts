@@ -12,8 +12,8 @@ import { LOGGER } from '../logging/logging.js';
 const OPERATIONS_PATH = /^\/(?:metrics|health\/.*)$/;
 
 /**
- * METRICS_PORT: a second port, so that a firewall can keep metrics and probes inside. Its connections are handed to the
- * one HTTP server, so that they have its time limits, its log and its end.
+ * METRICS_PORT: a second port, so that a firewall can hide metrics and probes. Its connections are passed to the one
+ * HTTP server, so its time limits, log and shutdown apply to them.
  */
 @Injectable()
 export class OperationsPort implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -26,15 +26,15 @@ export class OperationsPort implements OnApplicationBootstrap, OnApplicationShut
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** The port that it listens on; 0 before that. */
+  /** The port that it listens on, or 0 if it does not listen. */
   get port(): number {
     return (this.#server?.address() as AddressInfo | null | undefined)?.port ?? 0;
   }
 
-  /** @throws if the port is taken or HOST is no address of this machine. */
+  /** @throws if the port is taken or HOST is not an address of this machine. */
   async onApplicationBootstrap(): Promise<void> {
     const httpServer = this.adapterHost.httpAdapter.getHttpServer() as Server;
-    // What node:http sets for its own connections.
+    // As node:http sets them for its own connections.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.#connections.add(socket);
       httpServer.emit('connection', socket);
@@ -49,7 +49,7 @@ export class OperationsPort implements OnApplicationBootstrap, OnApplicationShut
     this.#server?.close();
   }
 
-  /** Middleware that serves metrics and probes on this port, and all else on the other one. */
+  /** @returns middleware that serves metrics and probes only on this port, and all else only on the other. */
   separate() {
     return (request: Request, _response: Response, next: NextFunction): void => {
       const isHere = this.#connections.has(request.socket) === OPERATIONS_PATH.test(request.path);

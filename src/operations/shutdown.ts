@@ -7,16 +7,16 @@ import { Lifecycle } from './lifecycle.js';
 
 const POLL_MS = 20;
 /**
- * How long each connection may go on once the service stops. A request may be arriving on it, a client may be about to
- * send one, and an answer may not have been taken yet.
+ * How long connections stay open once the service stops. A request may be arriving, a client may be about to send one,
+ * and a response may not have been read yet.
  */
 const MOMENT_MS = 1_000;
 /** How long the database may take to close. Nothing is lost if it takes longer: every answered create is committed. */
 const CLOSE_MS = 3_000;
 
 /**
- * Ends the process on SIGTERM and SIGINT: not ready at once; still serving for the delay, in which a proxy takes note;
- * then no new connections, the requests under way are answered, the database is closed, and the exit code is 0.
+ * Ends the process on SIGTERM and SIGINT. The service is not ready at once, but serves for a delay in which a proxy
+ * notices. Then it accepts no new connections, answers open requests, closes the database and exits with 0.
  */
 export function stopGracefully(
   app: NestExpressApplication,
@@ -34,7 +34,7 @@ export function stopGracefully(
     connections.announceEnd();
     await delay(config.shutdownDelayMs);
 
-    // Right after Node has accepted what waits in the kernel, which would reset it.
+    // Lets Node accept the connections that wait in the kernel, which would reset them.
     await immediately();
     connections.stopListening();
     const begun = performance.now();
@@ -43,7 +43,7 @@ export function stopGracefully(
     while (mustWait() && elapsed() < config.shutdownTimeoutMs) await delay(POLL_MS);
     const cut = connections.answering;
     server.closeAllConnections();
-    // It waits for a start that itself may wait for ever, for another replica's migration.
+    // close() waits for the start, which may wait forever for another replica's migration.
     const closed = await Promise.race([app.close().then(() => true), delay(CLOSE_MS, false)]);
     logger.info({ cut, closed }, 'Stopped');
     process.exit(0);
