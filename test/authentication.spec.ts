@@ -7,7 +7,7 @@ const SECOND_TOKEN = 'second~token/+==';
 const HASHED_TOKEN = 'kept.out-of_the.environment';
 const HASH = createHash('sha256').update(HASHED_TOKEN).digest('hex');
 
-/** RFC 6750 section 3: the whole header, with an error code only where a token came. */
+/** WWW-Authenticate (RFC 6750 section 3). It has an error code only if the request has a token. */
 const NO_CREDENTIALS = 'Bearer realm="plant-store"';
 const INVALID_TOKEN = 'Bearer realm="plant-store", error="invalid_token"';
 const INVALID_REQUEST = 'Bearer realm="plant-store", error="invalid_request"';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A request that would be good with a token, with these header lines in place of one. */
+/** Sends a request that needs only a token to be good, with these header lines. */
 function withHeaders(lines: string[], body: Bytes = `{"id":${unusedId()},"name":"a"}`, path = '/plants') {
   const mediaType = lines.some((line) => line.startsWith('Content-Type:'))
     ? []
@@ -37,14 +37,14 @@ function expectUnauthorized(answer: Answer, challenge: string): void {
 describe('A request without credentials', () => {
   test.each([
     ['no Authorization', []],
-    ['an empty one', ['Authorization: ']],
+    ['an empty Authorization', ['Authorization: ']],
     ['the scheme alone', ['Authorization: Bearer']],
     ['the scheme and a space', ['Authorization: Bearer ']],
     ['the token alone', [`Authorization: ${TOKEN}`]],
-    ['a scheme that only starts alike', [`Authorization: BearerX ${TOKEN}`]],
+    ['a scheme that starts with Bearer', [`Authorization: BearerX ${TOKEN}`]],
     ['Basic', ['Authorization: Basic dXNlcjpwYXNz']],
     ['Basic with the token', [`Authorization: Basic ${TOKEN}`]],
-    ['Digest, which has several parts', ['Authorization: Digest username="u", realm="r", uri="/plants"']],
+    ['Digest', ['Authorization: Digest username="u", realm="r", uri="/plants"']],
     ['the token in another header', [`Proxy-Authorization: Bearer ${TOKEN}`, `X-Access-Token: ${TOKEN}`]],
     ['the token in a cookie', [`Cookie: access_token=${TOKEN}; Authorization=Bearer ${TOKEN}`]],
   ])('is refused with a challenge that names no error: %s', async (_, lines) => {
@@ -58,9 +58,9 @@ describe('A token', () => {
     ['another scheme case', `Authorization: BEARER ${TOKEN}`],
     ['another header case', `aUTHORIZATION: Bearer ${TOKEN}`],
     ['several spaces', `Authorization: Bearer    ${TOKEN}`],
-    ['space around the value', `Authorization: \t Bearer ${TOKEN} \t `],
+    ['white space around the value', `Authorization: \t Bearer ${TOKEN} \t `],
     ['the second of the tokens', `Authorization: Bearer ${SECOND_TOKEN}`],
-    ['the token behind a digest', `Authorization: Bearer ${HASHED_TOKEN}`],
+    ['the token of a digest', `Authorization: Bearer ${HASHED_TOKEN}`],
   ])('is accepted with %s: %s', async (_, line) => {
     expect((await withHeaders([line])).status).toBe(200);
   });
@@ -73,9 +73,9 @@ describe('A token', () => {
     ['quotes', `"${TOKEN}"`],
     ['a comma after it', `${TOKEN},`],
     ['two credentials in one header', `nope, Bearer ${TOKEN}`],
-    ['all tokens as they are configured', `${TOKEN},${SECOND_TOKEN}`],
+    ['the value of ACCESS_TOKENS', `${TOKEN},${SECOND_TOKEN}`],
     ['a digest', HASH],
-    ['a digest as it is configured', `sha256:${HASH}`],
+    ['a digest as in ACCESS_TOKENS', `sha256:${HASH}`],
     ['more padding', `${SECOND_TOKEN}=`],
     ['less padding', SECOND_TOKEN.slice(0, -1)],
     ['an encoded character', `%74${TOKEN.slice(1)}`],
@@ -85,7 +85,7 @@ describe('A token', () => {
     expectUnauthorized(await withHeaders([`Authorization: Bearer ${credentials}`]), INVALID_TOKEN);
   });
 
-  test('is refused at every length, shorter or longer than a good one', async () => {
+  test('is refused if it is shorter or longer than a good one', async () => {
     const lengths = Array.from({ length: 2 * TOKEN.length }, (_, index) => index + 1);
     for (const length of lengths.filter((length) => length !== TOKEN.length)) {
       const token = TOKEN.repeat(3).slice(0, length);
@@ -93,7 +93,7 @@ describe('A token', () => {
     }
   });
 
-  test('is refused with every other byte in any place', async () => {
+  test('is refused with any other byte at any position', async () => {
     const visible = Array.from({ length: 256 }, (_, byte) => byte).filter(
       (byte) => byte > 0x20 && byte !== 0x7f,
     );
@@ -105,19 +105,19 @@ describe('A token', () => {
     }
   });
 
-  test.each([0x00, 0x01, 0x0b, 0x1f, 0x7f])('never reaches the service with the byte %i', async (byte) => {
+  test.each([0x00, 0x01, 0x0b, 0x1f, 0x7f])('is malformed HTTP with the byte %i', async (byte) => {
     const line = `Authorization: Bearer ${TOKEN}${String.fromCharCode(byte)}`;
     expectError(await withHeaders([line]), 400);
   });
 
   test.each([
-    ['the same twice', [`Authorization: Bearer ${TOKEN}`, `Authorization: Bearer ${TOKEN}`]],
-    ['a good and a bad one', [`Authorization: Bearer ${TOKEN}`, 'Authorization: Bearer nope']],
-    ['a bad and a good one', ['Authorization: Bearer nope', `Authorization: Bearer ${TOKEN}`]],
-    ['an empty and a good one', ['Authorization:', `authorization: Bearer ${TOKEN}`]],
-    ['another scheme and a good one', ['Authorization: Basic x', `AUTHORIZATION: Bearer ${TOKEN}`]],
+    ['the same token twice', [`Authorization: Bearer ${TOKEN}`, `Authorization: Bearer ${TOKEN}`]],
+    ['a good and a bad token', [`Authorization: Bearer ${TOKEN}`, 'Authorization: Bearer nope']],
+    ['a bad and a good token', ['Authorization: Bearer nope', `Authorization: Bearer ${TOKEN}`]],
+    ['an empty header and a good token', ['Authorization:', `authorization: Bearer ${TOKEN}`]],
+    ['another scheme and a good token', ['Authorization: Basic x', `AUTHORIZATION: Bearer ${TOKEN}`]],
   ])(
-    'is refused in two Authorization headers, since a gateway might read the other: %s',
+    'is refused in two Authorization headers, because a gateway may read the other one: %s',
     async (_, lines) => {
       const before = await countRows(service);
       const answer = await withHeaders(lines);
@@ -135,13 +135,13 @@ describe('A token outside the Authorization header', () => {
     ['in the query, encoded', '{"id":1,"name":"a"}', `/plants?access%5Ftoken=${TOKEN}`, []],
     ['in a JSON body', `{"id":1,"name":"a","access_token":"${TOKEN}"}`, '/plants', []],
     ['in a form', `id=1&name=a&access_token=${TOKEN}`, '/plants', [form]],
-  ])('is not looked at: %s', async (_, body, path, lines) => {
+  ])('is ignored: %s', async (_, body, path, lines) => {
     const before = await countRows(service);
     expectUnauthorized(await withHeaders(lines, body, path), NO_CREDENTIALS);
     expect(await countRows(service)).toBe(before);
   });
 
-  test('is no second credential beside a good header', async () => {
+  test('does not conflict with a good header', async () => {
     const inQuery = `{"id":${unusedId()},"name":"a"}`;
     expect((await post(service.port, inQuery, {}, '/plants?access_token=zzz')).status).toBe(200);
     const inBody = `{"id":${unusedId()},"name":"a","access_token":"zzz"}`;
@@ -149,12 +149,12 @@ describe('A token outside the Authorization header', () => {
   });
 });
 
-describe('Without a token nothing of the body is looked at, and the answer does not wait for it', () => {
+describe('Without a good token the service answers 401 and does not read or await the body:', () => {
   const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024, ' '));
   const unsent = { 'Content-Length': '500' };
   test.each<[string, Bytes, Record<string, string | undefined>]>([
     ['malformed JSON', '{"id":1,', {}],
-    ['bytes that are no text', Uint8Array.of(0xff, 0xfe), {}],
+    ['bytes that are not UTF-8', Uint8Array.of(0xff, 0xfe), {}],
     ['an empty body', '', {}],
     ['an oversize body', 'x'.repeat(2 * 1024 * 1024), {}],
     ['an oversize length', '', { 'Content-Length': '99999999999' }],
@@ -170,7 +170,7 @@ describe('Without a token nothing of the body is looked at, and the answer does 
       '4\r\n{"id',
       { 'Transfer-Encoding': 'chunked', 'Content-Length': undefined },
     ],
-    ['a client that waits for leave to send', '', { Expect: '100-continue', ...unsent }],
+    ['a client that waits for 100 Continue', '', { Expect: '100-continue', ...unsent }],
   ])('%s', async (_, body, headers) => {
     for (const [authorization, challenge] of [
       [undefined, NO_CREDENTIALS],
@@ -181,12 +181,12 @@ describe('Without a token nothing of the body is looked at, and the answer does 
         challenge,
       );
     }
-    // If the body were waited for, the answer would be 408.
+    // If the service waited for the body, it would answer 408.
   });
 });
 
-describe('The remembered verdicts', () => {
-  test('are never mixed up, whatever comes at once', async () => {
+describe('The cache of checked tokens', () => {
+  test('never mixes up tokens that arrive at the same time', async () => {
     const good = [TOKEN, SECOND_TOKEN, HASHED_TOKEN].flatMap((token) => [
       `Bearer ${token}`,
       `bearer ${token}`,
@@ -204,7 +204,7 @@ describe('The remembered verdicts', () => {
     );
   });
 
-  test('are forgotten neither into acceptance nor into refusal when more tokens come than are kept', async () => {
+  test('gives the right answer after more tokens than it can hold', async () => {
     for (let index = 0; index < 1_100; index++) {
       const answer = await withHeaders([`Authorization: Bearer ${TOKEN}${index}`]);
       if (answer.status !== 401) throw new Error(`token ${index} was answered ${answer.status}`);

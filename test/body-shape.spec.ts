@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Asserts that the answer is an Error and that nothing was stored since `before`. */
+/** Expects an Error, and as many rows as before. */
 async function expectRefusal(answer: Answer, error: number, message: string, before: number): Promise<void> {
   expectError(answer, 400, error);
   expect(answer.json).toHaveProperty('message', message);
@@ -26,7 +26,7 @@ async function expectCreated(id: bigint, body: string): Promise<void> {
   expect(await rowOf(service, id)).toEqual({ id: `${id}`, name: 'a', tag: null });
 }
 
-describe('A body that is no object', () => {
+describe('A body that is not an object', () => {
   const EMPTY = 'The body is empty; it must be a JSON object.';
 
   test.each([
@@ -45,7 +45,7 @@ describe('A body that is no object', () => {
     ['"x"', 'a string'],
     ['"{\\"id\\":71,\\"name\\":\\"a\\"}"', 'a string'],
     [' \t\r\n5 \t\r\n', 'a number'],
-  ])('is refused by its type: %j', (body, type) =>
+  ])('is refused with the type that it has: %j', (body, type) =>
     expectRefused(body, 422, `The body must be a JSON object, not ${type}.`),
   );
 
@@ -57,7 +57,7 @@ describe('A body that is no object', () => {
     ['neither length nor coding', ''],
     ['a length of 0', 'Content-Length: 0\r\n'],
     ['no chunk', 'Transfer-Encoding: chunked\r\n', '0\r\n\r\n'],
-    ['no chunk, but trailers', 'Transfer-Encoding: chunked\r\n', '0\r\nX: {"id":71,"name":"a"}\r\n\r\n'],
+    ['no chunk and a trailer', 'Transfer-Encoding: chunked\r\n', '0\r\nX: {"id":71,"name":"a"}\r\n\r\n'],
   ])('is refused as empty with %s', async (_, lines, body = '') => {
     const before = await countRows(service);
     const head =
@@ -70,25 +70,25 @@ describe('A body that is no object', () => {
 
 describe('Nesting', () => {
   const LIMIT = 1_000;
-  /** What opens and closes, and how many levels that is. */
+  /** The opening and closing texts, and how many levels they are. */
   const SHAPES: [shape: string, open: string, close: string, each: number][] = [
     ['arrays', '[', ']', 1],
     ['objects', '{"a":', '}', 1],
-    ['both in turn', '[{"":', '}]', 2],
+    ['arrays of objects', '[{"":', '}]', 2],
     ['arrays beside brackets in strings', '["]",', ',"["]', 1],
     ['objects beside brackets in strings', '{"}":"\\"{","{":', ',"\\\\":"}"}', 1],
   ];
   const nested = (levels: number, open: string, close: string, each = 1) =>
     `${open.repeat(levels / each)}0${close.repeat(levels / each)}`;
 
-  test.each(SHAPES)('of %s is ignored to 1,000 levels', async (_, open, close, each) => {
+  test.each(SHAPES)('of %s is ignored up to 1,000 levels', async (_, open, close, each) => {
     for (const levels of [2, 100, LIMIT]) {
       const id = unusedId();
       await expectCreated(id, `{"x":${nested(levels, open, close, each)},"id":${id},"name":"a"}`);
     }
   });
 
-  test.each(SHAPES)('of %s is refused beyond', async (_, open, close, each) => {
+  test.each(SHAPES)('of %s is refused beyond 1,000 levels', async (_, open, close, each) => {
     for (const levels of [LIMIT + 2, 2_000, 3_000, 8_000, 16_000]) {
       const deep = nested(levels, open, close, each);
       const message = `The body is nested deeper than ${LIMIT} levels.`;
@@ -108,7 +108,7 @@ describe('Nesting', () => {
     );
   });
 
-  test.each(SHAPES)('of %s where a field belongs is told by its type', async (_, open, close, each) => {
+  test.each(SHAPES)('of %s in a field is refused with its type', async (_, open, close, each) => {
     const type = open.startsWith('[') ? 'an array' : 'an object';
     const deep = nested(LIMIT, open, close, each);
     await expectRefused(`{"id":${unusedId()},"name":${deep}}`, 422, `name must be a string, not ${type}.`);
@@ -140,8 +140,8 @@ describe('Nesting', () => {
   });
 });
 
-describe('A member that JavaScript knows', () => {
-  /** Names that objects, arrays, functions, promises or this service's own objects have from elsewhere. */
+describe('A member with a name that JavaScript gives a meaning', () => {
+  /** Names of properties of objects, arrays, functions, promises and this service's own objects, and names like them. */
   const NAMES = [
     ...['__proto__', 'constructor', 'prototype', '__defineGetter__', '__lookupGetter__'],
     ...['hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toString', 'toLocaleString', 'valueOf'],
@@ -158,7 +158,7 @@ describe('A member that JavaScript knows', () => {
     expect(({} as { q?: unknown }).q).toBeUndefined();
   });
 
-  test('is ignored when all come together', async () => {
+  test('is ignored if the body has all of them', async () => {
     const id = unusedId();
     const members = NAMES.map((name) => `"${name}":{"p":1,"name":"b","tag":"b","id":1}`).join();
     await expectCreated(id, `{"id":${id},${members},"name":"a"}`);
@@ -166,7 +166,7 @@ describe('A member that JavaScript knows', () => {
   });
 
   test.each(['__proto__', '\\u005f_proto__', 'constructor', 'prototype'])(
-    'gives a plant nothing: %s',
+    'sets no field of the plant: %s',
     async (name) => {
       const inherited = `"${name}":{"id":71,"name":"a","tag":"T"}`;
       await expectRefused(`{"id":${unusedId()},${inherited}}`, 422, 'name is required.');
@@ -178,7 +178,7 @@ describe('A member that JavaScript knows', () => {
   );
 });
 
-describe('A name that stands twice', () => {
+describe('A name that appears twice', () => {
   test.each([
     ['id', '"id":1,"name":"a","id":2'],
     ['id', '"id":9007199254740992,"name":"a","id":9007199254740993'],
@@ -200,9 +200,9 @@ describe('A name that stands twice', () => {
   );
 
   test.each([
-    ['the same integer, spelled alike', (id: bigint) => `"id":${id},"name":"a","id":${id}`],
-    ['the same integer, spelled otherwise', (id: bigint) => `"id":${id},"name":"a","id":${id}.0`],
-    ['the same text, spelled alike', (id: bigint) => `"name":"a","id":${id},"name":"a"`],
+    ['the same integer in one spelling', (id: bigint) => `"id":${id},"name":"a","id":${id}`],
+    ['the same integer in two spellings', (id: bigint) => `"id":${id},"name":"a","id":${id}.0`],
+    ['the same text', (id: bigint) => `"name":"a","id":${id},"name":"a"`],
     ['the same text, escaped', (id: bigint) => `"name":"a","id":${id},"name":"\\u0061"`],
     ['the name escaped', (id: bigint) => `"name":"a","id":${id},"\\u006eame":"a"`],
     ['three times', (id: bigint) => `"name":"a","name":"a","id":${id},"name":"a"`],
@@ -214,7 +214,7 @@ describe('A name that stands twice', () => {
   });
 
   test.each(['{"a":1,"a":2}', '[{"name":"b","name":"c"}]', '{"id":{"id":1,"id":2}}'])(
-    'inside a member that is ignored is nobody\u2019s plant: %s',
+    'inside an ignored member is ignored: %s',
     (value) => {
       const id = unusedId();
       return expectCreated(id, `{"id":${id},"x":${value},"name":"a"}`);
@@ -222,8 +222,8 @@ describe('A name that stands twice', () => {
   );
 });
 
-describe('A body that is no JSON', () => {
-  /** Where a parser's own message would repeat a piece of the body. */
+describe('A body that is not JSON', () => {
+  /** A parser's own message would repeat it. */
   const SECRET = 'hunter2';
 
   test.each([
@@ -284,7 +284,7 @@ describe('A body that is no JSON', () => {
       '- 1',
       '٣',
     ],
-  ])('is refused by one message that repeats nothing: %j', async (body) => {
+  ])('is refused with one message that repeats nothing: %j', async (body) => {
     const message = 'The body is not valid JSON.';
     await expectRefused(body, 400, message);
     if (!body.includes('{')) await expectRefused(`{"id":${body},"name":"a"}`, 400, message);
@@ -292,7 +292,7 @@ describe('A body that is no JSON', () => {
   });
 });
 
-test('After all of these the service is as it was', async () => {
+test('After all of these the service works', async () => {
   const id = unusedId();
   await expectCreated(id, `{"id":${id},"name":"a"}`);
   expect(service.logs()).not.toMatch(/"level":[456]0/);

@@ -4,7 +4,7 @@ import { post } from './support/requests.js';
 import { rowOf, startService, unusedId, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
-// No packages of Citus are installed by the CI, so that this is left out there without a word.
+// The CI does not install Citus, so it skips this suite silently.
 (TEST_CITUS_URL === undefined ? describe.skip : describe)('A Citus cluster', () => {
   const undo = undoAfterEach();
   let database: TestDatabase;
@@ -37,14 +37,14 @@ import { undoAfterEach } from './support/undo.js';
   const statements = async ({ url }: TestService) =>
     Number(/^plants_batch_rows_count (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1]);
 
-  /** A statement over several shards leaves a record of its two-phase commit. */
+  /** Counts two-phase commits. A statement over several shards leaves a record of one. */
   const twoPhaseCommits = async (url: string) =>
     Number((await onServer(url, 'SELECT count(*) FROM pg_dist_transaction'))[0]?.count);
 
   test.each([
     ['the coordinator', () => coordinator],
     ['a worker', () => worker],
-  ])('a replica at %s stores plants of every shard, each statement those of one', async (_, url) => {
+  ])('lets a replica at %s store plants in every shard, with one statement for each', async (_, url) => {
     const service = await startAt(url());
     const before = await twoPhaseCommits(url());
     const ids = Array.from({ length: 64 }, unusedId);
@@ -57,7 +57,7 @@ import { undoAfterEach } from './support/undo.js';
     expect(await twoPhaseCommits(url())).toBeLessThanOrEqual(before);
   });
 
-  test('a replica at a worker waits for a migration that has not run, and says where to run it', async () => {
+  test('makes a replica at a worker wait for a missing migration and say where to run it', async () => {
     await onServer(coordinator, "UPDATE migrations SET name = 'Later' || name");
     const restored = () => onServer(coordinator, 'UPDATE migrations SET name = substr(name, 6)');
     let isRestored = false;

@@ -3,7 +3,7 @@ import { EXAMPLES as OPERATION_EXAMPLES } from '../src/openapi/examples.js';
 import { exchange, post, type Answer } from './support/requests.js';
 import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
-/** Every body of an Error that docs/CONTRACT.md shows. */
+/** Every Error body in docs/CONTRACT.md. */
 const DOCUMENTED = [...readFileSync('docs/CONTRACT.md', 'utf8').matchAll(/^\{"error".*\}$/gm)].map(
   ([body]) => body,
 );
@@ -21,10 +21,10 @@ const head = (request: string, headers = '') =>
 const EXAMPLES: [name: string, send: () => Promise<Answer>][] = [
   ['a body that is not JSON', () => post(service.port, '{"id":1,')],
   ['text that cannot be stored', () => post(service.port, '{"id":1,"name":"a\\u0000"}')],
-  ['a name twice', () => post(service.port, '{"id":1,"name":"a","id":2}')],
+  ['a member that appears twice', () => post(service.port, '{"id":1,"name":"a","id":2}')],
   ['no token', () => post(service.port, '{}', { Authorization: undefined })],
   ['a refused token', () => post(service.port, '{}', { Authorization: 'Bearer nope' })],
-  ['a path where nothing is', () => head('GET /nothing')],
+  ['an unknown path', () => head('GET /nothing')],
   ['a method that the path does not have', () => head('GET /plants')],
   ['a taken id', () => post(service.port, `{"id":${id},"name":"b"}`)],
   ['a large body', () => post(service.port, ' '.repeat(1024 * 1024 + 1))],
@@ -42,14 +42,14 @@ test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', asy
   expect(DOCUMENTED).toContain((await send()).text);
 });
 
-test('and to a create while the store cannot be reached', async () => {
+test('docs/CONTRACT.md shows what the service answers to a create that the database cannot store', async () => {
   await service.sql('ALTER TABLE plants RENAME TO elsewhere');
   const { text } = await post(service.port, `{"id":${unusedId()},"name":"a"}`);
   await service.sql('ALTER TABLE elsewhere RENAME TO plants');
   expect(DOCUMENTED).toContain(text);
 });
 
-test('the examples for people and tools are what the service answers', async () => {
+test('The examples of the operation are real answers', async () => {
   const { request, responses } = OPERATION_EXAMPLES.createPlant as (typeof OPERATION_EXAMPLES)[string];
   const created = await post(service.port, JSON.stringify({ ...request, id: Number(unusedId()) }));
   expect([created.status, created.json]).toEqual([200, responses[200]]);
@@ -57,6 +57,6 @@ test('the examples for people and tools are what the service answers', async () 
     if (status !== '200') expect(DOCUMENTED).toContain(JSON.stringify(example));
 });
 
-test('every example of docs/CONTRACT.md is one of these', () => {
+test('docs/CONTRACT.md shows no other Error', () => {
   expect(DOCUMENTED).toHaveLength(EXAMPLES.length + 1);
 });

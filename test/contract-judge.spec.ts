@@ -12,7 +12,7 @@ const response = (status: number, text: string, headers: Record<string, string> 
 });
 const ERROR = '{"error":400,"message":"a"}';
 
-test('A response that the document allows is judged, and nothing is wrong with it', () => {
+test('A response that conforms to the document has no violation', () => {
   const contract = new Contract(openapi);
   const good = [
     response(200, '{"name":"a"}'),
@@ -25,7 +25,7 @@ test('A response that the document allows is judged, and nothing is wrong with i
   expect(new Set(good.map(({ by }) => by))).toEqual(new Set(contract.declared));
 });
 
-test.each<[what: string, outside: ReturnType<typeof response>, told: string]>([
+test.each<[what: string, outside: ReturnType<typeof response>, violation: string]>([
   ['a name of another type', response(200, '{"name":5}'), 'the body/name must be string'],
   ['a tag of null', response(200, '{"name":"a","tag":null}'), 'the body/tag must be string'],
   ['no name', response(200, '{"tag":"a"}'), "the body must have required property 'name'"],
@@ -37,12 +37,12 @@ test.each<[what: string, outside: ReturnType<typeof response>, told: string]>([
   ],
   ['another Plant-Id', response(200, '{"name":"a"}', { 'plant-id': '01' }), 'Plant-Id must match pattern'],
   [
-    'an error that is no int32',
+    'an error that is not an int32',
     response(400, '{"error":4000000000,"message":"a"}'),
     'the body/error must match format "int32"',
   ],
   [
-    'an error that is text',
+    'an error that is a string',
     response(400, '{"error":"Bad Request","message":"a"}'),
     'the body/error must be integer',
   ],
@@ -52,23 +52,23 @@ test.each<[what: string, outside: ReturnType<typeof response>, told: string]>([
     response(400, ERROR, { 'content-type': 'text/html' }),
     'the media type text/html is not declared',
   ],
-  ['a body that is cut', response(400, '{"error":4'), 'the body is not JSON'],
+  ['an incomplete body', response(400, '{"error":4'), 'the body is not JSON'],
   ['no body', response(400, ''), 'the body is not JSON'],
   [
     'a Retry-After that is a date',
     response(503, ERROR, { 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' }),
     'Retry-After must be integer',
   ],
-  ['a Retry-After of nothing', response(503, ERROR, { 'retry-after': '0' }), 'Retry-After must be >= 1'],
+  ['a Retry-After of 0', response(503, ERROR, { 'retry-after': '0' }), 'Retry-After must be >= 1'],
   ['another status', response(422, ERROR), 'the status 422 is not declared'],
   ['another status of success', response(201, '{"name":"a"}'), 'the status 201 is not declared'],
   ['another path', { ...response(200, '{"name":"a"}'), path: '/plants/1' }, 'post /plants/1 is no operation'],
-])('A response outside the document is told: %s', (_, outside, told) => {
+])('A response that does not conform has a violation: %s', (_, outside, violation) => {
   const { violations } = new Contract(openapi).judge(outside);
-  expect(violations.join('\n')).toContain(told);
+  expect(violations.join('\n')).toContain(violation);
 });
 
-test('A path with parameters is judged by its template, and by one without parameters first', () => {
+test('A path matches the template with the fewest parameters', () => {
   const operation = (status: string) => ({ get: { responses: { [status]: { description: '' } } } });
   const paths = {
     '/plants/{id}': operation('200'),
@@ -87,7 +87,7 @@ test('A path with parameters is judged by its template, and by one without param
   ).toEqual(['a body is not declared']);
 });
 
-test('A keyword or a format that no standard has is refused, since nothing would be judged by it', () => {
+test('An unknown keyword or format is an error, because it would check nothing', () => {
   const withTag = (tag: object) => {
     const changed = structuredClone(openapi) as unknown as {
       components: { schemas: { Plant: { properties: { tag: object } } } };

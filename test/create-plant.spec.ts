@@ -18,7 +18,7 @@ describe('createPlant', () => {
     expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'Monstera', tag: 'indoor' });
   });
 
-  test('leaves out a tag that was left out, and keeps an empty one', async () => {
+  test('omits a tag that was omitted, and keeps an empty one', async () => {
     const [without, withEmpty] = [unusedId(), unusedId()];
     expect((await create(`{"id":${without},"name":"a"}`)).text).toBe('{"name":"a"}');
     expect((await create(`{"id":${withEmpty},"name":"","tag":""}`)).text).toBe('{"name":"","tag":""}');
@@ -26,7 +26,7 @@ describe('createPlant', () => {
     expect(await rowOf(service, withEmpty)).toEqual({ id: withEmpty.toString(), name: '', tag: '' });
   });
 
-  test('answers the same create again with 200 and stores one row', async () => {
+  test('answers a repeated create with 200 and stores one row', async () => {
     const body = `{"id":${unusedId()},"name":"a","tag":"T"}`;
     await create(body);
     const before = await countRows(service);
@@ -41,7 +41,7 @@ describe('createPlant', () => {
     ['another tag', '"name":"a","tag":"U"'],
     ['no tag', '"name":"a"'],
     ['an empty tag', '"name":"a","tag":""'],
-  ])('refuses a taken id with %s and leaves the plant as it is', async (_, members) => {
+  ])('refuses a taken id with %s, and does not change the plant', async (_, members) => {
     const id = unusedId();
     await create(`{"id":${id},"name":"a","tag":"T"}`);
     const response = await create(`{"id":${id},${members}}`);
@@ -53,7 +53,7 @@ describe('createPlant', () => {
     expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'a', tag: 'T' });
   });
 
-  test('takes 40 creates of the same plant at once as one', async () => {
+  test('answers 40 concurrent creates of one plant with 200 and stores one row', async () => {
     const id = unusedId();
     const responses = await Promise.all(
       Array.from({ length: 40 }, () => create(`{"id":${id},"name":"same"}`)),
@@ -64,7 +64,7 @@ describe('createPlant', () => {
     expect(await rowOf(service, id)).toEqual({ id: id.toString(), name: 'same', tag: null });
   });
 
-  test('lets one of 40 different plants under one id win, and refuses the others', async () => {
+  test('stores one of 40 concurrent plants with one id, and refuses the others', async () => {
     const id = unusedId();
     const responses = await Promise.all(
       Array.from({ length: 40 }, (_, index) => create(`{"id":${id},"name":"plant ${index}"}`)),

@@ -5,7 +5,7 @@ import { needs } from './support/requirements.js';
 import { startService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
-/** More than one batch, by number of rows and by length. */
+/** More than one batch, both by the number of rows and by their length. */
 const PLANTS = `INSERT INTO plants (id, name, tag, created_at)
   SELECT g * 7, 'plant ' || g || E'\\n"\\\\ \u{1F335}', nullif(g % 3, 0)::text, now() - g * interval '1.000001 s'
   FROM generate_series(-1500, 1500) AS g
@@ -14,7 +14,7 @@ const PLANTS = `INSERT INTO plants (id, name, tag, created_at)
 const TOTAL = 3_006;
 const CONTENT = `SELECT md5(string_agg(concat_ws('|', id, name, tag, created_at AT TIME ZONE 'UTC'), ',' ORDER BY id)) AS sum FROM plants`;
 
-/** Runs a built command of the database. */
+/** Runs a built database command. */
 function run(
   env: Record<string, string | undefined>,
   command: string,
@@ -43,7 +43,7 @@ needs('TEST_DATABASE_URL')('db:copy', () => {
     return database.env.DATABASE_URL as string;
   }
 
-  test('copies every plant exactly, from a server and to another, and does no harm when repeated', async () => {
+  test('copies every plant exactly in both directions, and may be repeated', async () => {
     const folder = new DataFolder();
     undo(() => folder.remove());
     const [first, second] = [await makeServerDatabase(), await makeServerDatabase()];
@@ -73,7 +73,7 @@ needs('TEST_DATABASE_URL')('db:copy', () => {
     expect(await onServer(second, 'SELECT tag FROM plants WHERE id = 0')).toEqual([{ tag: 'other' }]);
   });
 
-  test('says what it lacks', async () => {
+  test('says what is missing', async () => {
     const folder = new DataFolder();
     undo(() => folder.remove());
     const env = { DATA_DIR: folder.path, DATABASE_URL: await makeServerDatabase() };
@@ -95,14 +95,14 @@ describe('db:psql', () => {
 
   afterAll(() => folder.remove());
 
-  test('makes no database', async () => {
+  test('does not make a database', async () => {
     expect(await psql('SELECT 1')).toEqual({
       code: 1,
       output: `The statement was not run: there is no embedded database in ${folder.path}; set DATA_DIR\n`,
     });
   });
 
-  test('tells who holds the folder; reads from it afterwards, and changes nothing', async () => {
+  test('says who holds the folder; reads it when it is free, and cannot write', async () => {
     const service = await startService({ database });
     try {
       await service.sql(`INSERT INTO plants (id, name) VALUES (9223372036854775807, 'a')`);

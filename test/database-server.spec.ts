@@ -54,7 +54,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     DATABASE_URL: `postgres://store@${host}:${port}/${name}${query}`,
   });
 
-  /** Changes a setting of the server until the end of the test, or until it is called for. */
+  /** Changes a setting of the server until the test ends. @returns a function that resets it earlier. */
   async function configure(setting: string, server = cluster): Promise<() => Promise<void>> {
     const set = async (statement: string) => {
       await server.query(statement);
@@ -81,11 +81,11 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     while (!(await isDone())) await delay(20);
   }
 
-  /** Makes the pool as large as it gets. */
+  /** Makes the pool open all of its sessions. */
   const fillPool = (service: TestService) =>
     Promise.all(Array.from({ length: 4 }, () => service.sql('SELECT pg_sleep(0.2)')));
 
-  /** Moves the clock that durations are measured by, until the end of the test. */
+  /** Moves performance.now() forward by an hour until the test ends. */
   function laterByAnHour(): void {
     const now = performance.now.bind(performance);
     const later = jest.spyOn(performance, 'now').mockImplementation(() => now() + HOUR_MS);
@@ -94,14 +94,14 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
 
   const timesLogged = (service: TestService, message: string) => service.logs().split(message).length - 1;
 
-  describe('with a synchronous standby that is gone', () => {
-    test('a repeat is answered 503 like the create itself, and both 200 once the commit is what it has to be', async () => {
+  describe('without its synchronous standby', () => {
+    test('makes the service answer 503 to a create and its repeats until the standby is not needed', async () => {
       const service = await start(SHORT_TIMEOUT);
       const [before, id] = [unusedId(), unusedId()];
       expect(await create(service, before)).toBe(200);
       const reset = await configure("synchronous_standby_names = 'nobody'");
       expect(await create(service, id)).toBe(503);
-      // The row is there, although no standby has it.
+      // The row is visible, but no standby has it.
       expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
       expect(await create(service, id)).toBe(503);
       expect(await create(service, before)).toBe(503);
@@ -112,7 +112,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await create(service, before, 'another')).toBe(400);
     });
 
-    test('a create whose wait an administrator cancels is not acknowledged', async () => {
+    test('makes the service answer 503 to a create whose wait an administrator cancels', async () => {
       const service = await start({ DATABASE_TIMEOUT_MS: '2000' });
       expect(await create(service)).toBe(200);
       await configure("synchronous_standby_names = 'nobody'");
@@ -124,11 +124,11 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await create(service)).toBe(503);
     });
 
-    test('the service is not ready after a failed create until a commit succeeds', async () => {
+    test('makes the service not ready after a failed create until a commit succeeds', async () => {
       const service = await start(SHORT_TIMEOUT);
       const reset = await configure("synchronous_standby_names = 'nobody'");
       expect(await create(service)).toBe(503);
-      // The time for which a failure counts is over.
+      // The failure is too old to count by itself.
       laterByAnHour();
       expect(await ready(service)).toBe(503);
       await reset();
@@ -136,7 +136,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     });
   });
 
-  describe('at an address that moves', () => {
+  describe('beside a second one', () => {
     let second: PostgresCluster;
 
     beforeAll(async () => {
@@ -146,7 +146,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
 
     afterAll(() => second.remove());
 
-    /** Makes the same database on the second server, migrated. */
+    /** Makes a database of the same name on the second server, and migrates it. */
     async function copyToSecond(): Promise<void> {
       await second.query(`CREATE DATABASE ${name} OWNER store`);
       await migrate(second);
@@ -155,7 +155,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     const has = async (server: PostgresCluster, id: bigint) =>
       (await server.query(`SELECT id FROM plants WHERE id = ${id}`, [], name)).length === 1;
 
-    test('sessions that stay at a server which takes no writes are given up, and the create is stored', async () => {
+    test('loses its sessions when it becomes read-only, and the create is stored on the second', async () => {
       const relay = await Relay.start(cluster.port);
       undo(() => relay.stop());
       const service = await start(addressOf(relay.port));
@@ -168,7 +168,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await has(second, id)).toBe(true);
     });
 
-    test('readiness alone finds the server that takes writes', async () => {
+    test('loses its sessions to a readiness check, which finds the writable server', async () => {
       const relay = await Relay.start(cluster.port);
       undo(() => relay.stop());
       const service = await start(addressOf(relay.port));
@@ -180,7 +180,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await ready(service)).toBe(200);
     });
 
-    test('of several hosts the one is used that answers and takes writes', async () => {
+    test('is used if it is the writable one of the hosts in DATABASE_URL', async () => {
       await copyToSecond();
       await migrate(cluster);
       const hosts = `127.0.0.1:1,127.0.0.1:${cluster.port},127.0.0.1:${second.port}`;
@@ -196,7 +196,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     });
   });
 
-  test('a session is not used for longer than its greatest age', async () => {
+  test('gets a new session when one reaches its maximum age', async () => {
     const service = await start();
     await create(service);
     const before = await sessions();
@@ -209,7 +209,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     expect(after).toHaveLength(before.length);
   });
 
-  describe('the service is ready only if a create would be stored:', () => {
+  describe('makes the service not ready if it could not store a create:', () => {
     const CHANGES: [string, string, string][] = [
       ['a missing right to insert', 'REVOKE INSERT ON plants FROM store', 'GRANT INSERT ON plants TO store'],
       ['a missing right to read', 'REVOKE SELECT ON plants FROM store', 'GRANT SELECT ON plants TO store'],
@@ -238,7 +238,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(timesLogged(service, 'Not ready')).toBe(1);
     });
 
-    test('a server that takes no writes', async () => {
+    test('a read-only server', async () => {
       const service = await start();
       expect(await ready(service)).toBe(200);
       const reset = await configure('default_transaction_read_only = on');
@@ -260,7 +260,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await ready(service)).toBe(200);
     });
 
-    test('asking writes nothing', async () => {
+    test('with a check that writes nothing', async () => {
       const service = await start();
       const nextTransaction = () => cluster.query('SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax');
       const before = await nextTransaction();
@@ -269,7 +269,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     });
   });
 
-  test('a wall clock that is set back delays neither answers nor readiness', async () => {
+  test('does not delay answers or readiness if the wall clock is set back', async () => {
     const service = await start(SHORT_TIMEOUT);
     expect(await create(service)).toBe(200);
     const holder = await cluster.connect(name);
@@ -284,7 +284,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     await until(async () => (await ready(service)) === 200);
   });
 
-  test('connections that are lost while idle are logged once for each outage', async () => {
+  test('that closes idle connections is logged once for each outage', async () => {
     const service = await start();
     const pool = () => poolOf(service.app.get(DataSource));
     for (let round = 0; round < 2; round++) {
@@ -318,7 +318,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       return relay;
     }
 
-    test('a statement that is given up ends on the server, though the front end takes TLS alone', async () => {
+    test('is told to cancel a statement over TLS too', async () => {
       const { port } = await startFront();
       const query = `?sslmode=verify-full&sslrootcert=${pem('cert')}`;
       const service = await start({ ...addressOf(port, query, 'localhost'), ...SHORT_TIMEOUT });
@@ -335,27 +335,27 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     test.each([
       ['of an unknown issuer', 'localhost', '?sslmode=verify-full', 'self-signed certificate'],
       ['of another host', '127.0.0.1', '?sslmode=verify-full&sslrootcert=', 'does not match'],
-    ])('a certificate %s ends the start with the reason', async (_, host, query, reason) => {
+    ])('with a certificate %s ends the start with the reason', async (_, host, query, reason) => {
       const { port } = await startFront();
       const address = addressOf(port, query.replace(/=$/, `=${pem('cert')}`), host);
       await expect(start(address)).rejects.toThrow(reason);
     });
 
-    test('a server without TLS ends the start with the reason, if TLS is asked for', async () => {
+    test('without TLS support ends the start with the reason', async () => {
       await expect(start(addressOf(cluster.port, '?sslmode=verify-full'))).rejects.toThrow(
         'does not support SSL',
       );
     });
   });
 
-  test('an encoding other than UTF-8 ends the start with the reason', async () => {
+  test('with an encoding other than UTF-8 ends the start with the reason', async () => {
     await cluster.query(`DROP DATABASE ${name}`);
     const latin1 = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
     await cluster.query(`CREATE DATABASE ${name} OWNER store ${latin1}`);
     await expect(start()).rejects.toThrow(`${name} has the encoding LATIN1`);
   });
 
-  test('a schema that is made later does not hide the plants from the next start', async () => {
+  test('that gets another schema later does not hide the plants from the next start', async () => {
     await cluster.query('GRANT CREATE ON SCHEMA public TO store', [], name);
     const first = await start();
     const id = unusedId();

@@ -47,11 +47,11 @@ const manifests = readdirSync(KUBERNETES).flatMap((file) =>
 );
 const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as unknown;
 const podOf = (kind: string) => (find(kind) as Workload).spec.template.spec;
-/** An image as it is named in public: its version for the reader, and the digest that decides. */
+/** An image with its version, for the reader, and its digest, which decides. */
 const PINNED = /^[a-z]+:\d[\w.-]*@sha256:[0-9a-f]{64}$/;
 
-describe('the Kubernetes manifests', () => {
-  test('the pods keep to the restricted security standard, and their file systems are read-only', () => {
+describe('The Kubernetes manifests', () => {
+  test('run pods under the restricted security standard with read-only file systems', () => {
     for (const kind of ['Deployment', 'Job']) {
       const pod = podOf(kind);
       expect(pod).toMatchObject({
@@ -71,14 +71,14 @@ describe('the Kubernetes manifests', () => {
     }
   });
 
-  test('the probes ask live of what restarts, and ready of what sends requests', () => {
+  test('use /health/live to start and restart pods, and /health/ready to route requests', () => {
     const [container] = podOf('Deployment').containers;
     expect(container.startupProbe?.httpGet.path).toBe('/health/live');
     expect(container.livenessProbe?.httpGet.path).toBe('/health/live');
     expect(container.readinessProbe?.httpGet.path).toBe('/health/ready');
   });
 
-  test('metrics and probes have a port of their own, which Prometheus is told of and the Service does not have', () => {
+  test('give metrics and probes their own port, which Prometheus knows and the Service does not expose', () => {
     const [{ ports, env, ...probes }] = podOf('Deployment').containers;
     const operations = ports.find(({ name }) => name === 'operations')?.containerPort;
     expect(env).toContainEqual({ name: 'METRICS_PORT', value: String(operations) });
@@ -90,7 +90,7 @@ describe('the Kubernetes manifests', () => {
     expect(service.spec.ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
   });
 
-  test('every pod has a network policy, which opens the ports that there are and no more', () => {
+  test('give every pod a network policy that opens exactly its ports', () => {
     const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy[];
     for (const kind of ['Deployment', 'Job']) {
       const { metadata, spec } = (find(kind) as Workload).spec.template;
@@ -105,7 +105,7 @@ describe('the Kubernetes manifests', () => {
     }
   });
 
-  test('the environment is one that the service takes, and the stop fits into the grace period', () => {
+  test('set an environment that the service accepts, and a grace period longer than its stop', () => {
     const { containers, terminationGracePeriodSeconds } = podOf('Deployment');
     const env = Object.fromEntries((containers[0].env ?? []).map(({ name, value }) => [name, value]));
     const config = loadConfig({
@@ -119,17 +119,17 @@ describe('the Kubernetes manifests', () => {
     expect(shutdownDelayMs + shutdownTimeoutMs).toBeLessThan((terminationGracePeriodSeconds - 5) * 1_000);
   });
 
-  test('the example of a secret is refused as it stands', () => {
+  test('have an example of a secret that the service refuses until it is edited', () => {
     const { stringData } = find('Secret') as { stringData: Record<string, string> };
     expect(() => loadConfig({ ...stringData, NODE_ENV: 'production' })).toThrow(/ACCESS_TOKENS/);
   });
 
-  test('the migration runs the image of the replicas', () => {
+  test('migrate with the image of the replicas', () => {
     expect(podOf('Job').containers[0].image).toBe(podOf('Deployment').containers[0].image);
   });
 });
 
-describe('the Compose file', () => {
+describe('The Compose file', () => {
   const compose = load(read('docker-compose.yml')) as {
     services: Record<
       'plant-store' | 'postgres',
@@ -143,7 +143,7 @@ describe('the Compose file', () => {
       }
     >;
   };
-  /** What Compose makes of `${NAME:-default}`, the innermost first. */
+  /** Replaces `${NAME:-default}` as Compose does, the innermost first. */
   const interpolate = (text: string, variables: Record<string, string> = {}): string => {
     const next = text.replace(
       /\$\{(\w+):-([^${}]*)\}/g,
@@ -152,7 +152,7 @@ describe('the Compose file', () => {
     return next === text ? text : interpolate(next, variables);
   };
 
-  test('hands every variable of .env.example on, and an unset one as unset', () => {
+  test('passes on every variable of .env.example, and an unset one as unset', () => {
     const { environment } = compose.services['plant-store'];
     const own = ['HOST', 'DATA_DIR'];
     const documented = Array.from(
@@ -174,7 +174,7 @@ describe('the Compose file', () => {
     [{}, '127.0.0.1:3000:3000', 'http://localhost:3000/docs'],
     [{ PORT: '8080', HOST: '0.0.0.0' }, '0.0.0.0:8080:8080', 'http://localhost:8080/docs'],
   ])(
-    'publishes the port that the greeting names, on loopback unless HOST says otherwise: %j',
+    'publishes the port that the greeting names, on loopback unless HOST is set: %j',
     (variables, ports, address) => {
       const { environment, ports: published = [] } = compose.services['plant-store'];
       expect(published.map((port) => interpolate(port, variables))).toEqual([ports]);
@@ -184,7 +184,7 @@ describe('the Compose file', () => {
     },
   );
 
-  test('bounds the memory of each service', () => {
+  test('limits the memory of each service', () => {
     expect(Object.values(compose.services).map(({ mem_limit }) => mem_limit)).toEqual(['512m', '1g']);
   });
 
@@ -196,14 +196,14 @@ describe('the Compose file', () => {
   });
 });
 
-test('the images of others are pinned to a version and its digest', () => {
+test('Base images are pinned to a version and its digest', () => {
   const bases = Array.from(read('Dockerfile').matchAll(/^FROM (\S+)/gm), ([, image = '']) => image);
   expect(new Set(bases).size).toBe(1);
   const compose = load(read('docker-compose.yml')) as { services: { postgres: { image: string } } };
   for (const image of [...bases, compose.services.postgres.image]) expect(image).toMatch(PINNED);
 });
 
-describe('the systemd unit', () => {
+describe('The systemd unit', () => {
   const UNIT = 'deploy/systemd/plant-store.service';
   const settings = Array.from(
     read(UNIT).matchAll(/^(\w+)=(.*)$/gm),
@@ -212,7 +212,7 @@ describe('the systemd unit', () => {
   const all = (name: string) =>
     settings.filter(([candidate]) => candidate === name).map(([, value]) => value);
 
-  test('has an environment that the service takes, and a folder for its data', () => {
+  test('sets an environment that the service accepts, and a folder for its data', () => {
     const env = Object.fromEntries(all('Environment').map((entry) => entry.split('=') as [string, string]));
     const config = loadConfig({ ...env, ACCESS_TOKENS: 'a' });
     expect(config.production).toBe(true);
@@ -221,12 +221,12 @@ describe('the systemd unit', () => {
     expect(shutdownDelayMs + shutdownTimeoutMs).toBeLessThan((Number(all('TimeoutStopSec')[0]) - 5) * 1_000);
   });
 
-  needs('systemd-analyze')('before systemd itself', () => {
+  needs('systemd-analyze')('in the view of systemd-analyze', () => {
     const analyze = (...args: string[]) =>
       spawnSync(programPath('systemd-analyze') as string, [...args, resolve(UNIT)], { encoding: 'utf8' });
 
-    test('has no fault', () => {
-      // The unit names Debian's Node.js; this machine's may be elsewhere.
+    test('is valid', () => {
+      // The unit names Debian's path of Node.js. This machine may have it elsewhere.
       const { status, stderr } = analyze('verify');
       const complaints = stderr
         .split('\n')
@@ -235,7 +235,7 @@ describe('the systemd unit', () => {
       if (existsSync('/usr/bin/node')) expect(status).toBe(0);
     });
 
-    test('leaves the service little that it could harm: an exposure of at most 1.5 of 10', () => {
+    test('has an exposure level of at most 1.5 of 10', () => {
       const { status, stdout } = analyze('security', '--offline=true', '--no-pager', '--threshold=15');
       expect(stdout).toContain('Overall exposure level');
       expect(status).toBe(0);

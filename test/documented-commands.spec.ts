@@ -6,14 +6,14 @@ import { programPath } from './support/machine.js';
 import { needs } from './support/requirements.js';
 import { startService, TOKEN, type TestService } from './support/service.js';
 
-/** The pages whose commands are run: here, or (docs/CLIENTS.md) by test/interop. */
+/** The pages whose commands are tested here; those of docs/CLIENTS.md are run by test/interop. */
 const PAGES = [
   'README.md',
   ...['OPERATIONS', 'GATEWAY', 'CLIENTS', 'CONTRACT'].map((name) => `docs/${name}.md`),
 ];
 const pages = PAGES.map((path) => ({ path, text: readFileSync(path, 'utf8') }));
 
-/** The text of each block of a language. */
+/** @returns the text of each code block in the language. */
 const blocks = (page: string, language: string) =>
   Array.from(
     readFileSync(page, 'utf8').matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm')),
@@ -31,7 +31,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each(pages)('$path names only npm scripts and files that there are', ({ path, text }) => {
+test.each(pages)('$path names only npm scripts and files that exist', ({ path, text }) => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
   const asked = Array.from(
     text.matchAll(/npm (?:run )?(?:-s )?((?:[a-z]+:)[a-z:-]+|(?<=run )[a-z]+)/g),
@@ -43,7 +43,7 @@ test.each(pages)('$path names only npm scripts and files that there are', ({ pat
   expect(links.filter((target) => !existsSync(resolve(dirname(path), target)))).toEqual([]);
 });
 
-test.each(pages)('every anchor that $path links to is a heading', ({ path, text }) => {
+test.each(pages)('$path links only to anchors that exist', ({ path, text }) => {
   const anchors = Array.from(text.matchAll(/\]\(([^)#\s]*)#([\w-]+)\)/g), ([, target = '', anchor = '']) => ({
     target,
     anchor,
@@ -61,14 +61,14 @@ test.each(pages)('every anchor that $path links to is a heading', ({ path, text 
   expect(missing).toEqual([]);
 });
 
-test('the copy with an older version number is a 3.0 document', () => {
+test('docs/GATEWAY.md makes a copy of openapi.json with version 3.0.3', () => {
   writeFileSync(join(folder, 'openapi.json'), readFileSync('openapi.json'));
   execFileSync('sh', ['-ec', blockWith('docs/GATEWAY.md', 'sh', '3.0.3')], { cwd: folder });
   const copy = JSON.parse(readFileSync(join(folder, 'openapi-3.0.json'), 'utf8')) as object;
   expect(copy).toEqual({ ...(JSON.parse(readFileSync('openapi.json', 'utf8')) as object), openapi: '3.0.3' });
 });
 
-test("the digest of a token, as the manual makes it, is the token's", async () => {
+test('docs/OPERATIONS.md makes a digest that the service accepts for the token', async () => {
   const [line = ''] =
     /^echo "ACCESS_TOKENS=.*/m.exec(blockWith('docs/OPERATIONS.md', 'sh', 'install -m 600')) ?? [];
   const file = join(folder, 'plant-store.env');
@@ -82,7 +82,7 @@ test("the digest of a token, as the manual makes it, is the token's", async () =
   }
 });
 
-/** README's own curl line. */
+/** Sends the request of README's curl command. */
 function create(service: TestService): Promise<Response> {
   const [, headerLines = ''] =
     /curl -X POST[^]*?(-H[^]*)/.exec(blockWith('README.md', 'sh', 'curl -X POST')) ?? [];
@@ -98,7 +98,7 @@ function create(service: TestService): Promise<Response> {
   });
 }
 
-needs('jq')('jq', () => {
+needs('jq')('A documented jq command', () => {
   test.each(
     blocks('docs/OPERATIONS.md', 'sh').flatMap((text) =>
       Array.from(text.matchAll(/\| (jq .*)$/gm), ([, command = '']) => command),
@@ -131,7 +131,7 @@ needs('jq')('jq', () => {
 });
 
 needs('promtool')('promtool', () => {
-  test('takes the configuration of the manual', () => {
+  test('accepts the documented configuration', () => {
     const file = join(folder, 'prometheus.yml');
     writeFileSync(file, blockWith('docs/OPERATIONS.md', 'yaml', 'scrape_configs'));
     writeFileSync(join(folder, 'alerts.yml'), readFileSync('deploy/prometheus/alerts.yml'));
@@ -142,7 +142,7 @@ needs('promtool')('promtool', () => {
 });
 
 needs('nginx')('nginx', () => {
-  test('takes the rate limit', () => {
+  test('accepts the documented rate limit', () => {
     const [inHttp = '', inServer = ''] = blockWith('docs/GATEWAY.md', 'nginx', 'limit_req')
       .split('\n')
       .filter((line) => line.startsWith('limit_req'));
@@ -162,7 +162,7 @@ needs('nginx')('nginx', () => {
 });
 
 needs('haproxy')('HAProxy', () => {
-  test('takes the rate limit', () => {
+  test('accepts the documented rate limit', () => {
     const lines =
       /^```\n# in the frontend\n([^]*?)^```$/m.exec(readFileSync('docs/GATEWAY.md', 'utf8'))?.[1] ?? '';
     const file = join(folder, 'haproxy.cfg');
@@ -177,11 +177,11 @@ needs('haproxy')('HAProxy', () => {
 
 needs('psql', 'TEST_DATABASE_URL')('PostgreSQL', () => {
   test.each(blocks('docs/OPERATIONS.md', 'sql').filter((text) => !text.includes('citus')))(
-    'takes %s',
+    'accepts %s',
     async (text) => {
       const service = await startService();
       try {
-        // In one transaction that is undone: roles belong to the whole server.
+        // Roll back, because a role belongs to the whole server.
         const role = `plant_app_${String(process.pid)}`;
         await service.sql(`BEGIN; CREATE ROLE ${role}; ${text.replaceAll('plant_app', role)}; ROLLBACK`);
       } finally {

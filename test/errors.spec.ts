@@ -3,23 +3,23 @@ import type { NextFunction, Request, Response } from 'express';
 import { exchange, expectError, post, type Answer } from './support/requests.js';
 import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
-/** Stands in every request of this file, in each place a client can write to, and must come out nowhere. */
+/** The requests of this file have it in every part that a client can write. It must not be in any answer or log line. */
 const SECRET = 'SECRET-1';
 
-/** What a middleware of a later day might throw; each is a bug, and named by the header `Fail-With`. */
+/** What a middleware with a bug may throw. The header `Fail-With` chooses one. */
 const BUGS: Record<string, () => unknown> = {
   'an Error': () => new Error('INTERNAL-1'),
   'an Error with a cause': () => new Error('INTERNAL-1', { cause: new Error('INTERNAL-1') }),
   'an Error with a status of 500': () => Object.assign(new Error('INTERNAL-1'), { status: 500 }),
-  'an Error with a status that is none': () => Object.assign(new Error('INTERNAL-1'), { status: '400' }),
-  'a text': () => 'INTERNAL-1',
+  'an Error with a status that is a string': () => Object.assign(new Error('INTERNAL-1'), { status: '400' }),
+  'a string': () => 'INTERNAL-1',
   'an object': () => ({ message: 'INTERNAL-1', stack: 'INTERNAL-1' }),
 };
 
 let service: TestService;
 const environment = process.env.NODE_ENV;
 beforeAll(async () => {
-  // Express shows a stack unless this says otherwise, and nobody can be relied on to set it.
+  // Express shows stacks unless NODE_ENV is production, and users may not set it.
   delete process.env.NODE_ENV;
   service = await startService({ prepare: failOnDemand });
 });
@@ -44,22 +44,22 @@ const plant = () => `{"id":${unusedId()},"name":"${SECRET}"}`;
 const send = (head: string, lines: string[] = ['Host: localhost']) =>
   exchange(service.port, [`${head} HTTP/1.1\r\n${[...lines, 'Connection: close'].join('\r\n')}\r\n\r\n`]);
 
-/** One of each kind, all told in the same way. */
+/** One failure of each kind. */
 const FAILURES: [string, number, number, () => Promise<Answer>][] = [
-  ['a field that is missing', 400, 422, () => post(service.port, '{}')],
+  ['a missing field', 400, 422, () => post(service.port, '{}')],
   ['a field of a wrong type', 400, 422, () => post(service.port, `{"id":"${SECRET}","name":["${SECRET}"]}`)],
-  ['a body that is no object', 400, 422, () => post(service.port, `["${SECRET}"]`)],
+  ['a body that is not an object', 400, 422, () => post(service.port, `["${SECRET}"]`)],
   ['malformed JSON', 400, 400, () => post(service.port, `{"id":1,"name":${SECRET}}`)],
-  ['a name that stands twice', 400, 400, () => post(service.port, `{"${SECRET}":1,"${SECRET}":2}`)],
-  ['bytes that are no text', 400, 400, () => post(service.port, Uint8Array.of(0x22, 0xff, 0x22))],
+  ['a name that appears twice', 400, 400, () => post(service.port, `{"${SECRET}":1,"${SECRET}":2}`)],
+  ['bytes that are not UTF-8', 400, 400, () => post(service.port, Uint8Array.of(0x22, 0xff, 0x22))],
   ['a body too large', 400, 413, () => post(service.port, SECRET.repeat(200_000))],
   ['another media type', 400, 415, () => post(service.port, plant(), { 'Content-Type': `text/${SECRET}` })],
-  ['another coding', 400, 415, () => post(service.port, plant(), { 'Content-Encoding': SECRET })],
+  ['another content coding', 400, 415, () => post(service.port, plant(), { 'Content-Encoding': SECRET })],
   ['a taken id', 400, 409, () => createTwice()],
   ['no token', 401, 401, () => post(service.port, plant(), { Authorization: undefined })],
   ['a wrong token', 401, 401, () => post(service.port, plant(), { Authorization: `Bearer ${SECRET}` })],
   ['another path', 404, 404, () => post(service.port, plant(), {}, `/${SECRET}`)],
-  ['a path that is not decodable', 404, 404, () => post(service.port, plant(), {}, `/%/${SECRET}`)],
+  ['a path that cannot be decoded', 404, 404, () => post(service.port, plant(), {}, `/%/${SECRET}`)],
   ['another method', 405, 405, () => send(`DELETE /plants?${SECRET}`)],
   ['another expectation', 400, 417, () => post(service.port, plant(), { Expect: SECRET })],
   ['no Host', 400, 400, () => send(`POST /plants?${SECRET}`, [])],
@@ -74,7 +74,7 @@ async function createTwice(): Promise<Answer> {
   return post(service.port, `{"id":${id},"name":"${SECRET}","tag":"${SECRET}"}`);
 }
 
-/** Words of a stack, of SQL, of the schema and of the parts that the service is made of. */
+/** Words of stacks, SQL, the schema and libraries. */
 const INTERNAL =
   /INTERNAL|\w{2,}error|exception|node_modules|node:|\.[jt]s\b|select |insert |pkey|constraint|express|typeorm|nestjs|</i;
 
@@ -85,7 +85,7 @@ function expectNothingInternal({ text, headers }: Answer): void {
   expect(headers).not.toHaveProperty('server');
 }
 
-describe('Every failure has one shape and tells nothing internal', () => {
+describe('Every failure is an Error without internal details:', () => {
   test.each(FAILURES)('%s', async (_, status, error, fail) => {
     const answer = await fail();
     expectError(answer, status, error);
@@ -93,7 +93,7 @@ describe('Every failure has one shape and tells nothing internal', () => {
   });
 
   test.each(['text/html', 'text/plain;q=1, */*;q=0', '', 'nonsense'])(
-    'whatever the client would like to be sent: Accept: %s',
+    'for every Accept: %s',
     async (accept) => {
       for (const path of ['/plants', '/nothing', '/%']) {
         for (const headers of [{}, { Authorization: undefined }, { 'Fail-With': 'an Error' }]) {
@@ -107,18 +107,15 @@ describe('Every failure has one shape and tells nothing internal', () => {
 });
 
 describe('A bug', () => {
-  test.each(Object.keys(BUGS))(
-    'is told by 500 alone, and logged once with what was thrown: %s',
-    async (bug) => {
-      const before = service.logs().length;
-      const answer = await post(service.port, plant(), { 'Fail-With': bug });
-      expectError(answer, 500);
-      expectNothingInternal(answer);
-      const logged = errorLines(before);
-      expect(logged).toHaveLength(1);
-      expect(logged[0]).toMatchObject({ level: 50, error: 500, requestId: answer.headers['x-request-id'] });
-    },
-  );
+  test.each(Object.keys(BUGS))('is answered 500, and logged once with what was thrown: %s', async (bug) => {
+    const before = service.logs().length;
+    const answer = await post(service.port, plant(), { 'Fail-With': bug });
+    expectError(answer, 500);
+    expectNothingInternal(answer);
+    const logged = errorLines(before);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toMatchObject({ level: 50, error: 500, requestId: answer.headers['x-request-id'] });
+  });
 
   test('is logged with its stack', async () => {
     const before = service.logs().length;
@@ -127,38 +124,33 @@ describe('A bug', () => {
     expect(errorLines(before)[0]).toMatchObject({ err: { ...err, cause: err } });
   });
 
-  test('that comes when the response is under way ends the connection, so that nobody takes the part for all', async () => {
+  test('that throws during the response ends the connection, so the client sees that it is incomplete', async () => {
     const answer = await post(service.port, plant(), { 'Fail-With': 'an Error', 'Fail-Late': '1' });
-    // The last chunk, which says that the response is complete, is missing.
+    // The last chunk is missing.
     expect(answer.text).toBe('4\r\nhalf\r\n');
   });
 
-  test('leaves the service as it was', async () => {
+  test('does not stop the service', async () => {
     expect((await post(service.port, plant())).status).toBe(200);
   });
 });
 
-/** The lines of level error and warn that were logged since. */
+/** @returns the log lines of level warn and above after this position. */
 function errorLines(since: number): { level: number }[] {
   const lines = service.logs().slice(since).trim().split('\n');
   return lines.map((line) => JSON.parse(line) as { level: number }).filter(({ level }) => level >= 40);
 }
 
-describe('What the database fails', () => {
+describe('A failure of the database', () => {
   test.each([
+    ['a missing table', '42P01', 'ALTER TABLE plants RENAME TO gone', 'ALTER TABLE gone RENAME TO plants'],
     [
-      'a table that is gone',
-      '42P01',
-      'ALTER TABLE plants RENAME TO gone',
-      'ALTER TABLE gone RENAME TO plants',
-    ],
-    [
-      'a column that is gone',
+      'a missing column',
       '42703',
       'ALTER TABLE plants RENAME tag TO gone',
       'ALTER TABLE plants RENAME gone TO tag',
     ],
-  ])('for all plants is 503, with its SQLSTATE in the log: %s', async (_, sqlState, damage, repair) => {
+  ])('of every create is answered 503; its SQLSTATE is logged: %s', async (_, sqlState, damage, repair) => {
     const id = unusedId();
     const body = `{"id":${id},"name":"${SECRET}","tag":"${SECRET}"}`;
     await service.sql(damage);
@@ -191,29 +183,26 @@ describe('What the database fails', () => {
       'ALTER TABLE plants ALTER tag TYPE text',
     ],
     ['a trigger that repeats the value', 'P0001', TRIGGER, 'DROP FUNCTION refuse() CASCADE'],
-  ])(
-    'for one plant is 422 for that one, with its SQLSTATE in the log: %s',
-    async (_, sqlState, damage, repair) => {
-      const [good, bad] = [unusedId(), unusedId()];
-      await service.sql('DELETE FROM plants WHERE tag IS NOT NULL');
-      for (const statement of damage.split(/;\s+(?=CREATE)/)) await service.sql(statement);
-      const before = service.logs().length;
-      const [refused, stored] = await Promise.all([
-        post(service.port, `{"id":${bad},"name":"${SECRET}","tag":"${SECRET}"}`),
-        post(service.port, `{"id":${good},"name":"${SECRET}"}`),
-      ]);
-      await service.sql(repair);
+  ])('of one plant is answered 422; its SQLSTATE is logged: %s', async (_, sqlState, damage, repair) => {
+    const [good, bad] = [unusedId(), unusedId()];
+    await service.sql('DELETE FROM plants WHERE tag IS NOT NULL');
+    for (const statement of damage.split(/;\s+(?=CREATE)/)) await service.sql(statement);
+    const before = service.logs().length;
+    const [refused, stored] = await Promise.all([
+      post(service.port, `{"id":${bad},"name":"${SECRET}","tag":"${SECRET}"}`),
+      post(service.port, `{"id":${good},"name":"${SECRET}"}`),
+    ]);
+    await service.sql(repair);
 
-      expectError(refused, 400, 422);
-      expectNothingInternal(refused);
-      expect(stored.status).toBe(200);
-      expect(errorLines(before)).toMatchObject([{ level: 40, err: { code: sqlState } }]);
-      expect([await rowOf(service, bad), (await rowOf(service, good))?.name]).toEqual([undefined, SECRET]);
-    },
-  );
+    expectError(refused, 400, 422);
+    expectNothingInternal(refused);
+    expect(stored.status).toBe(200);
+    expect(errorLines(before)).toMatchObject([{ level: 40, err: { code: sqlState } }]);
+    expect([await rowOf(service, bad), (await rowOf(service, good))?.name]).toEqual([undefined, SECRET]);
+  });
 });
 
-test('Nothing of what clients sent is in a log line', () => {
+test('No log line has anything of what clients sent', () => {
   const logs = service.logs();
   expect(logs).toContain('"error":422');
   expect(logs).not.toContain(SECRET);

@@ -7,7 +7,7 @@ import { startService, TOKEN, type TestService } from './support/service.js';
 
 let service: TestService;
 let native: Server;
-/** The same application and the same listeners, on a server that makes Node's own request and response objects. */
+/** A server with the same listeners that makes Node.js's own request and response objects. */
 let stock: Server;
 
 beforeAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** Every byte that comes until the service ends the connection, but for the time of day. */
+/** @returns every byte until the service ends the connection, with the value of Date replaced. */
 function answerOf(server: Server, request: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -73,11 +73,7 @@ const REQUESTS: [string, number, string | Uint8Array][] = [
     `POST /plants HTTP/1.1\r\n${HOST}${AUTHORIZATION}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n` +
       `${PLANT.length.toString(16)}\r\n${PLANT}\r\n0\r\n\r\n`,
   ],
-  [
-    'a client that expects to be told to go on',
-    100,
-    create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Expect: 100-continue\r\n`),
-  ],
+  ['Expect: 100-continue', 100, create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Expect: 100-continue\r\n`)],
   ['HTTP/1.0', 200, Buffer.from(create(PLANT).toString('latin1').replace('HTTP/1.1', 'HTTP/1.0'), 'latin1')],
   ['no token', 401, create(PLANT, JSON_TYPE)],
   ['a wrong token', 401, create(PLANT, `Authorization: Bearer wrong\r\n${JSON_TYPE}`)],
@@ -90,18 +86,18 @@ const REQUESTS: [string, number, string | Uint8Array][] = [
     400,
     create(PLANT, `${AUTHORIZATION}Content-Type: application/json; charset=latin1\r\n`),
   ],
-  ['an unknown coding', 400, create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Content-Encoding: zstd\r\n`)],
-  ['bytes that are no gzip', 400, create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Content-Encoding: gzip\r\n`)],
+  ['an unknown content coding', 400, create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Content-Encoding: zstd\r\n`)],
+  ['bytes that are not gzip', 400, create(PLANT, `${AUTHORIZATION}${JSON_TYPE}Content-Encoding: gzip\r\n`)],
   ['a body beyond the limit', 400, create(`{"id":3,"name":"${'a'.repeat(1024)}"}`)],
-  ['bytes that are no UTF-8', 400, create(Buffer.from('{"id":3,"name":"\xff"}', 'latin1'))],
+  ['bytes that are not UTF-8', 400, create(Buffer.from('{"id":3,"name":"\xff"}', 'latin1'))],
   ['an empty body', 400, create('')],
-  ['a body that is no JSON', 400, create('{"id":3,')],
-  ['a body that is no object', 400, create('[]')],
+  ['a body that is not JSON', 400, create('{"id":3,')],
+  ['a body that is not an object', 400, create('[]')],
   ['a missing field', 400, create('{"id":3}')],
   ['wrong types', 400, create('{"id":"3","name":3,"tag":null}')],
   ['an id out of range', 400, create('{"id":9223372036854775808,"name":"a"}')],
   ['U+0000', 400, create('{"id":3,"name":"\\u0000"}')],
-  ['a name that stands twice', 400, create('{"id":3,"id":4,"name":"a"}')],
+  ['a name that appears twice', 400, create('{"id":3,"id":4,"name":"a"}')],
   [
     'two requests on one connection',
     200,
@@ -115,45 +111,45 @@ const REQUESTS: [string, number, string | Uint8Array][] = [
   ['TRACE', 405, `TRACE /plants HTTP/1.1\r\n${HOST}\r\n`],
   ['CONNECT', 405, `CONNECT localhost:80 HTTP/1.1\r\n${HOST}\r\n`],
   ['another path', 404, get('/plants/')],
-  ['a path that is no URI', 404, get('/%ff')],
+  ['a path that cannot be decoded', 404, get('/%ff')],
   ['an absolute target', 200, `GET http://localhost/health/live HTTP/1.1\r\n${HOST}\r\n`],
   ['HEAD', 200, `HEAD /openapi.json HTTP/1.1\r\n${HOST}\r\n`],
   ['the document', 200, get('/openapi.json')],
   ['the document in YAML', 200, get('/openapi.yaml')],
-  ['the top', 308, get('/')],
+  ['the root', 308, get('/')],
   ['the page', 200, get('/docs')],
   ['a script of the page', 200, get('/docs/initializer.js')],
   ['a part of a style sheet', 200, get('/docs/swagger-ui.css', 'Range: bytes=0-9\r\n')],
-  ['a style sheet that the client has', 304, get('/docs/swagger-ui.css', 'If-None-Match: *\r\n')],
+  ['a style sheet in the cache of the client', 304, get('/docs/swagger-ui.css', 'If-None-Match: *\r\n')],
   ['live', 200, get('/health/live')],
   ['ready', 200, get('/health/ready')],
   ['no Host', 400, 'GET /docs HTTP/1.1\r\nConnection: close\r\n\r\n'],
   ['an unknown expectation', 417, get('/docs', 'Expect: the-unexpected\r\n')],
   ['two lengths', 400, `POST /plants HTTP/1.1\r\n${HOST}Content-Length: 1\r\nContent-Length: 2\r\n\r\na`],
-  ['headers that are too large', 431, get('/docs', `X-Large: ${'a'.repeat(20_000)}\r\n`)],
-  ['no HTTP at all', 400, 'hello\r\n\r\n'],
+  ['headers too large', 431, get('/docs', `X-Large: ${'a'.repeat(20_000)}\r\n`)],
+  ['bytes that are not HTTP', 400, 'hello\r\n\r\n'],
 ];
 
-test.each(REQUESTS)('the answer is the same without it: %s', async (_, status, request) => {
+test.each(REQUESTS)('The adapter does not change the answer: %s', async (_, status, request) => {
   const bytes = Buffer.from(request as string);
   const answer = await answerOf(native, bytes);
   expect(Number(answer.split(' ')[1])).toBe(status);
   expect(await answerOf(stock, bytes)).toBe(answer);
 });
 
-/** With a query, Express routes the request itself; nothing else looks at the query. */
+/** With a query, Express routes the request itself. Nothing else reads the query. */
 const withQuery = (request: Buffer) =>
   Buffer.from(request.toString('latin1').replaceAll(/^([A-Z]+ \/\S*) /gm, '$1? '), 'latin1');
 
 test.each(REQUESTS)(
-  'the answer is the same by the short way of its routes: %s',
+  "The adapter's own routing does not change the answer: %s",
   async (_, _status, request) => {
     const bytes = Buffer.from(request as string);
     expect(await answerOf(native, withQuery(bytes))).toBe(await answerOf(native, bytes));
   },
 );
 
-test('with it, and only with it, Express finds the prototypes that it would set', async () => {
+test('The adapter, unlike a plain server, makes objects with the prototypes that Express would set', async () => {
   const { request, response } = service.app.getHttpAdapter().getInstance();
   const wanted = new Map<Server, boolean>();
   for (const server of [native, stock]) {

@@ -18,8 +18,8 @@ async function metric(service: TestService, name: string): Promise<number> {
 const statements = (service: TestService) => metric(service, 'plants_batch_rows_count');
 
 /**
- * Sends requests while no statement on the table can go on, and lets them go on once the creates of each service wait.
- * The lock holds up a server; the embedded database has but one connection, which is taken.
+ * Locks the table, sends requests, and unlocks it once `waiting` creates of each service wait.
+ * In the embedded database the transaction itself blocks, because it takes the only connection.
  */
 async function heldUp(
   services: TestService[],
@@ -42,14 +42,14 @@ async function heldUp(
   return Promise.all(answers);
 }
 
-describe('on one service', () => {
+describe('With one service', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ env: METRICS });
   });
   afterAll(() => service.stop());
 
-  test('500 creates at once are all stored, by far fewer statements', async () => {
+  test('500 concurrent creates are stored by less than 50 statements', async () => {
     const ids = unusedIds(500);
     const [rowsBefore, statementsBefore] = [await countRows(service), await statements(service)];
     const answers = await heldUp([service], 490, () =>
@@ -76,12 +76,12 @@ describe('on one service', () => {
     const flowers = answers.filter((_, index) => !isWeed(index));
     expect(flowers.map(({ status }) => status)).toEqual(Array(98).fill(200));
     expect((await countRows(service)) - rowsBefore).toBe(98);
-    // Only statements that succeed are counted: the flowers stayed together, but for the halves around the weeds.
+    // Only statements that succeed count. Most flowers shared one; only batches with a weed were split.
     expect((await statements(service)) - statementsBefore).toBeLessThan(30);
   });
 });
 
-needs('TEST_DATABASE_URL')('on two services with one database', () => {
+needs('TEST_DATABASE_URL')('With two services on one database', () => {
   let database: TestDatabase;
   let services: TestService[];
   beforeAll(async () => {
@@ -95,8 +95,8 @@ needs('TEST_DATABASE_URL')('on two services with one database', () => {
     await database.drop();
   });
 
-  test('overlapping batches do not wait for each other in a circle', async () => {
-    // Rows that take a while make it certain that the batches are on their way at the same time.
+  test('overlapping batches do not deadlock', async () => {
+    // Slow rows make certain that the batches run at the same time.
     await services[0]?.sql("ALTER TABLE plants ADD CONSTRAINT slow CHECK (pg_sleep(0.002)::text = '')");
     for (let round = 1; round <= 3; round++) {
       const ids = unusedIds(60);
@@ -111,7 +111,7 @@ needs('TEST_DATABASE_URL')('on two services with one database', () => {
       );
       expect(await countRows(services[0] as TestService)).toBe(60 * round);
     }
-    // A session hands its statistics over at its end, if not before.
+    // A session reports its statistics when it ends, at the latest.
     await stop();
     const [statistics] = await onServer(
       database.env.DATABASE_URL as string,
