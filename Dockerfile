@@ -1,5 +1,5 @@
-# Debian's slim image and not Alpine's: the test suite runs on glibc. The digest decides, and the tag says which version it
-# is: change both together (docs/OPERATIONS.md, Supply chain).
+# Debian's slim image and not Alpine's: the tests run on glibc. The digest decides, and the tag names its version:
+# change both together (docs/OPERATIONS.md, Supply chain).
 FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203 AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -25,11 +25,12 @@ COPY package.json ./
 COPY deploy/healthcheck.js ./
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-# A place for the embedded database, for who sets DATA_DIR=/data; else nothing is ever written.
+# For an embedded database, with DATA_DIR=/data. Without one the service writes no file.
 RUN install -d -o node -g node -m 700 /data
 USER 1000:1000
 EXPOSE 3000
-# Live and not ready: who acts on this restarts the container, which mends a process that hangs and no database.
+# Live and not ready: an orchestrator may restart an unhealthy container. That helps if the process hangs, not if the
+# database is down.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["node", "healthcheck.js", "live"]
-# Node itself is the first process, so the signals reach it.
+# Node.js itself is process 1, so signals reach it.
 CMD ["node", "dist/src/main.js"]

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-/** The rooms of src/, from the ground up. A room imports from those before it, never from one after it. */
-const ROOMS = [
+/** The folders of src/, from the ground up. A folder imports from those before it, never from one after it. */
+const FOLDERS = [
   'config',
   'logging',
   'openapi',
@@ -17,9 +17,9 @@ const ROOMS = [
   'plants',
 ];
 
-/** What docs/ARCHITECTURE.md says of the arrows between rooms. */
-const arrowsPointDown = ROOMS.map((room, floor) => ({
-  files: [`src/${room}/**/*.ts`],
+/** docs/ARCHITECTURE.md: imports point down. */
+const importsPointDown = FOLDERS.map((folder, floor) => ({
+  files: [`src/${folder}/**/*.ts`],
   // A spec may use the whole service; the data source names the entity, so that TypeORM knows the table.
   ignores: ['**/*.spec.ts', 'src/database/data-source.ts'],
   rules: {
@@ -29,12 +29,12 @@ const arrowsPointDown = ROOMS.map((room, floor) => ({
         patterns: [
           {
             group: [
-              ...ROOMS.slice(floor + 1).map((above) => `**/${above}/**`),
+              ...FOLDERS.slice(floor + 1).map((above) => `**/${above}/**`),
               '**/app.js',
               '**/app.module.js',
               '**/main.js',
             ],
-            message: `Arrows point down: ${room}/ imports from no room above it.`,
+            message: `Imports point down: ${folder}/ imports from no folder above it.`,
           },
         ],
       },
@@ -42,7 +42,7 @@ const arrowsPointDown = ROOMS.map((room, floor) => ({
   },
 }));
 
-// Their types are in the packages of test/package.json.
+// Without the packages of test/package.json these suites have no types.
 const suitesWithoutPackages = existsSync('test/node_modules') ? [] : ['test/browser', 'test/interop'];
 
 export default tseslint.config(
@@ -83,7 +83,7 @@ export default tseslint.config(
       ],
     },
   },
-  ...arrowsPointDown,
+  ...importsPointDown,
   {
     files: ['**/*.js'],
     languageOptions: {

@@ -34,8 +34,8 @@ export default {
     './test/support/contract-judge.js',
     ...(process.env.TEST_TALLY === undefined ? [] : ['./.ci/tally.js']),
   ],
-  // Ends a test that hangs; on a busy machine one that works may take a minute.
+  // For a test that hangs. On a busy machine a good one may take a minute.
   testTimeout: 180_000,
-  // Much of a run is waiting. Jest's own default, the processors less one, would leave a machine of two with one worker.
+  // Much of a run is waiting. Jest's default, the processors less one, would be one worker on a machine of two.
   maxWorkers: Math.max(2, availableParallelism() - 1),
 };
