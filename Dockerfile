@@ -13,6 +13,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
+COPY scripts/bundle.js ./scripts/bundle.js
 RUN npm run build
 
 FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203
@@ -33,4 +34,4 @@ EXPOSE 3000
 # database is down.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["node", "healthcheck.js", "live"]
 # Node.js itself is process 1, so signals reach it.
-CMD ["node", "dist/src/main.js"]
+CMD ["node", "dist/main.js"]

@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
+import { bundle } from '../scripts/bundle.js';
 import { DISK } from './postgres.js';
 import { freePort } from '../test/support/machine.js';
 import { atEnd, BenchError, run, start } from './processes.js';
@@ -16,7 +17,7 @@ const BASELINE_VARIABLES = { ACCESS_TOKEN: TOKEN, PYTHONDONTWRITEBYTECODE: '1' }
 
 const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-const SERVICE = file('dist/src/main.js');
+const SERVICE = file('dist/main.js');
 
 /** Node's options for a service that forces nothing to the disk: to see what its fsync costs. */
 export const WITHOUT_FSYNC = ['--import', pathToFileURL(file('bench/no-fsync.js')).href];
@@ -71,6 +72,7 @@ export async function build() {
   for (const project of ['tsconfig.build.json', 'bench/tsconfig.json']) {
     await run(process.execPath, [tsc, '-p', file(project)]);
   }
+  await bundle();
   if (BASELINES['Go net/http + pgx'].missing() === undefined) {
     // Debian's libraries for Go are meant for the time before modules.
     const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PATH, GOFLAGS: '' };

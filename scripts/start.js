@@ -1,12 +1,13 @@
 // `npm start`: compiles what changed since the last time, then runs the service in this process, so that a signal to it
 // reaches the service.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { setInterval } from 'node:timers';
 import { fileURLToPath } from 'node:url';
 
-const main = new URL('../dist/src/main.js', import.meta.url);
+const dist = new URL('../dist/', import.meta.url);
+const main = new URL('main.js', dist);
 const PARENT_CHECK_MS = 500;
 
 function stop(sentence) {
@@ -19,6 +20,15 @@ function findCompiler() {
     return createRequire(import.meta.url).resolve('typescript/bin/tsc');
   } catch {
     return stop('its packages are missing; install them with `npm ci`.');
+  }
+}
+
+function isReadOnly(folder) {
+  try {
+    accessSync(folder, constants.W_OK);
+    return false;
+  } catch {
+    return true;
   }
 }
 
@@ -58,6 +68,8 @@ if (build.status !== 0) {
   console.error(output);
   stop('it does not compile, for the errors above.');
 }
+// Where `dist` cannot be written, what was bundled before is up to date: the compiler had nothing to write.
+if (!isReadOnly(dist)) await (await import('./bundle.js')).bundle();
 
 if (process.env.npm_lifecycle_event !== undefined && process.platform !== 'win32') endWithNpm();
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));

@@ -8,7 +8,7 @@ import { needs } from './support/requirements.js';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from './support/database.js';
 
 // The built service, as a user starts it. `npm test` builds before it tests.
-const MAIN = resolve('dist/src/main.js');
+const MAIN = resolve('dist/main.js');
 
 let folder: string;
 let database: TestDatabase;

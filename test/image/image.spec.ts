@@ -115,7 +115,7 @@ const run = (command: string[], env: Record<string, string>) =>
 
 test('the image has what it needs to run, and nothing to build with', () => {
   expect(instructionsOf('image', 'USER')).toEqual(['1000:1000']);
-  expect(existsSync(join(tree, 'dist/src/main.js'))).toBe(true);
+  expect(existsSync(join(tree, 'dist/main.js'))).toBe(true);
   for (const name of ['typescript', 'jest', 'eslint', '@swc', 'pg-cloudflare']) {
     expect(existsSync(join(tree, 'node_modules', name))).toBe(false);
   }

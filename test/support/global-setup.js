@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
+import { bundle } from '../../scripts/bundle.js';
 
 /**
  * Builds `dist`, which some specs run. If nothing changed, this takes a moment.
@@ -14,6 +15,7 @@ import { PGlite } from '@electric-sql/pglite';
 export default async function setUp() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
   execFileSync(process.execPath, [tsc, '-b', 'tsconfig.build.json'], { stdio: 'inherit' });
+  await bundle();
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-tests-'));
   // PostgreSQL and the gateways run as other users.
   chmodSync(folder, 0o755);

@@ -6,7 +6,7 @@ import { freePort, residentMebibytes } from './machine.js';
 import { PATIENCE_MS, until } from './patience.js';
 import { TOKEN } from './service.js';
 
-const MAIN = resolve('dist/src/main.js');
+const MAIN = resolve('dist/main.js');
 const POLL_MS = 20;
 
 /**
@@ -31,7 +31,7 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/** The built service in a process: `node dist/src/main.js`. */
+/** The built service in a process: `node dist/main.js`. */
 export class ServiceProcess {
   readonly exit: Promise<Exit>;
   #output = '';
