@@ -34,7 +34,7 @@ describe('An id of 64 bits', () => {
     expect(await rowOf(service, id)).toEqual({ id: `${id}`, name: `${id}`, tag: null });
   });
 
-  test('that a client rounded is told in Plant-Id, by the create and by its repetition', async () => {
+  test('that the client rounded is visible in Plant-Id, in the answer to the create and to its repeat', async () => {
     const id = 2n ** 61n + 1n;
     const rounded = `${BigInt(Number(id))}`;
     for (let times = 0; times < 2; times++) {
@@ -67,7 +67,7 @@ describe('An id of 64 bits', () => {
     ['92233720368547758070E-1', INT64_MAX],
     ['-9.223372036854775808e18', INT64_MIN],
     ['1e18', 10n ** 18n],
-  ])('is its value and not its spelling: %s', async (spelled, id) => {
+  ])('is the same in every spelling: %s', async (spelled, id) => {
     const name = `plant ${id}`;
     await service.sql('DELETE FROM plants WHERE id = $1', [`${id}`]);
     expect(await create(`"id":${spelled},"name":"${name}"`)).toMatchObject({
@@ -80,7 +80,7 @@ describe('An id of 64 bits', () => {
   });
 
   test.each([2n ** 53n + 4n, 2n ** 60n, INT64_MAX - 100n, INT64_MIN + 100n])(
-    'is not its neighbour, though JavaScript would take them for one: %s',
+    'differs from its neighbour, which is the same number in JavaScript: %s',
     async (id) => {
       expect(Number(id)).toBe(Number(id + 1n));
       await create(`"id":${id},"name":"first"`);
@@ -99,7 +99,7 @@ describe('An id of 64 bits', () => {
   });
 });
 
-describe('A number that is no integer of 64 bits', () => {
+describe('A number that is not an int64', () => {
   test.each([
     INT64_MAX + 1n,
     INT64_MIN - 1n,
@@ -127,18 +127,18 @@ describe('A number that is no integer of 64 bits', () => {
     '1e-400',
     '1e-1000000000',
     `1e-${'9'.repeat(400)}`,
-    // Each of these is an integer once it is rounded to a double.
+    // A double would round each of these to an integer.
     '9007199254740992.5',
     '9223372036854775806.5',
     '71.00000000000000000000000001',
     '9223372036854775807.000000000000000001',
-  ])('is refused and never rounded: %s', (number) =>
+  ])('is refused and not rounded: %s', (number) =>
     expectNothingStored(`"id":${number},"name":"a"`, 422, `${ID_RULE}, not another number`),
   );
 });
 
 describe('A field', () => {
-  /** One of each JSON type, some of which a careless reader would turn into another. */
+  /** Values of every JSON type. A careless reader would convert some of them. */
   const VALUES: [json: string, type: string][] = [
     ['null', 'null'],
     ['true', 'a boolean'],
@@ -190,18 +190,18 @@ describe('A field', () => {
       `${ID_RULE}, not null; name must be a string, not null; tag must be a string, not null`,
     ],
     ['"id":"1","name":"a\\u0000"', `${ID_RULE}, not a string; name must not have the character U+0000`],
-  ])('is told of together with the others: {%s}', (members, message) =>
+  ])('is reported together with the other faults: {%s}', (members, message) =>
     expectNothingStored(members, 422, message),
   );
 });
 
 describe('A tag', () => {
   test.each([
-    ['left out', '', '{"name":"a"}', null],
+    ['omitted', '', '{"name":"a"}', null],
     ['empty', ',"tag":""', '{"name":"a","tag":""}', ''],
-    ['a text', ',"tag":"T"', '{"name":"a","tag":"T"}', 'T'],
+    ['a string', ',"tag":"T"', '{"name":"a","tag":"T"}', 'T'],
     ['the word null', ',"tag":"null"', '{"name":"a","tag":"null"}', 'null'],
-  ])('is answered as it was sent, the first time and again: %s', async (_, member, text, stored) => {
+  ])('is answered as it was sent, to the create and to its repeat: %s', async (_, member, text, stored) => {
     const id = unusedId();
     for (let time = 1; time <= 2; time++) {
       const answer = await create(`"id":${id},"name":"a"${member}`);

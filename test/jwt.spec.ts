@@ -39,7 +39,7 @@ const publicJwk = async ({ publicKey, kid }: Key): Promise<JWK> => ({
   use: 'sig',
 });
 
-/** Publishes keys as an issuer does, or does not where `answer` says something else. */
+/** Publishes keys as an issuer does. `answer` replaces its answers. */
 class KeyServer {
   keys: JWK[] = [];
   fetches = 0;
@@ -78,7 +78,7 @@ const TIMERS = [
   'setImmediate',
   'clearImmediate',
 ] as const;
-// Before the service starts: the fake monotonic clock starts at 0, so the real one may be ahead of it.
+// Fake the clocks before the service starts: the fake monotonic clock starts at 0, so the real one may be ahead of it.
 beforeAll(() => {
   jest.useFakeTimers({
     advanceTimers: true,
@@ -100,7 +100,7 @@ afterAll(async () => {
   jest.useRealTimers();
 });
 
-/** Puts the clocks forward, the wall clock and the monotonic one; timers go on as they are. */
+/** Moves the wall clock and the monotonic clock forward. Timers do not change. */
 function passTime(milliseconds: number): void {
   jest.advanceTimersByTime(milliseconds);
 }
@@ -108,7 +108,7 @@ function passTime(milliseconds: number): void {
 beforeEach(async () => {
   keyServer.keys = await Promise.all([rsa, ec].map(publicJwk));
   keyServer.answer = undefined;
-  // A fetch that failed is tried again.
+  // The service repeats a failed fetch after this time.
   passTime(MINUTE_MS);
 });
 
@@ -124,7 +124,7 @@ function makeToken(key: Key, payload = claims(), header: Record<string, unknown>
     .sign(key.privateKey);
 }
 
-/** A JWT made by hand, for what jose would not sign. */
+/** Makes a JWT that jose would refuse to sign. */
 function forge(header: object, signer: (input: string) => Buffer, payload: unknown = claims()): string {
   const input = [header, payload].map((part) => base64url.encode(JSON.stringify(part))).join('.');
   return `${input}.${signer(input).toString('base64url')}`;
@@ -145,7 +145,7 @@ async function expectRefused(token: string): Promise<void> {
   expect(answer.headers['www-authenticate']).toBe('Bearer realm="plant-store", error="invalid_token"');
 }
 
-describe('a JWT is accepted', () => {
+describe('A JWT is accepted', () => {
   test.each(['RS256', 'PS256', 'ES256', 'EdDSA'])('with %s', async (alg) => {
     const key = await makeKey(alg);
     keyServer.keys.push(await publicJwk(key));
@@ -155,35 +155,35 @@ describe('a JWT is accepted', () => {
 
   test.each([
     ['for one of several audiences', () => ({ aud: ['another', AUDIENCE] })],
-    ['that ended 20 s ago by this clock', () => ({ exp: inSeconds(-20) })],
-    ['that begins in 20 s by this clock', () => ({ nbf: inSeconds(20) })],
+    ['that expired 20 s ago', () => ({ exp: inSeconds(-20) })],
+    ['that becomes valid in 20 s', () => ({ nbf: inSeconds(20) })],
     ['without a subject', () => ({ sub: undefined })],
   ])('%s', async (_, changes) => expectAccepted(await makeToken(ec, claims(changes()))));
 
-  test('whose header names no key where only one fits', async () => {
+  test('whose header names no key, if only one key fits', async () => {
     await expectAccepted(await makeToken(ec, claims(), { kid: undefined }));
   });
 
-  test('that is made by hand, as the forged ones below are', async () => {
+  test('that is made by hand, like the refused ones below', async () => {
     await expectAccepted(forge({ alg: 'RS256', kid: rsa.kid }, signByHand));
   });
 
   test.each(['at+jwt', 'application/at+jwt', 'AT+JWT', 'JWT'])(
-    'whose header has the type of an access token (RFC 9068), or of any JWT: %s',
+    'with the type of an access token (RFC 9068) or of any JWT: %s',
     async (typ) => {
       await expectAccepted(await makeToken(ec, claims(), { typ }));
     },
   );
 
-  test('and its subject is in the log of the request, the token is not', async () => {
+  test('and its subject, but not the token, is in the log of the request', async () => {
     const token = await makeToken(ec, claims({ sub: 'client-4711' }));
     await expectAccepted(token);
     expect(service.logs()).toContain('"subject":"client-4711"');
     expect(service.logs()).not.toContain(token.split('.')[2]);
   });
 
-  test('no longer than it lasts, though its verdict is remembered', async () => {
-    // With what the clocks may differ by it lasts for another six seconds; a verdict is remembered for sixty.
+  test('until it expires, even if its verdict is still in the cache', async () => {
+    // With the clock tolerance of 30 s it is valid for another 6 s. The cache keeps a verdict for 60 s.
     const token = await makeToken(ec, claims({ exp: inSeconds(-24) }));
     await expectAccepted(token);
     await new Promise((done) => setTimeout(done, 6_500));
@@ -191,26 +191,26 @@ describe('a JWT is accepted', () => {
   });
 });
 
-describe('a JWT is refused', () => {
+describe('A JWT is refused', () => {
   test.each(['logout+jwt', 'dpop+jwt', 'id+jwt', 'application/jwt+x', '', 7, null])(
-    'whose header says that it is something else than an access token: %j',
+    'with the type of something other than an access token: %j',
     async (typ) => {
       await expectRefused(forge({ alg: 'RS256', kid: rsa.kid, typ }, signByHand));
     },
   );
 
   test.each([
-    ['that ended 40 s ago', () => ({ exp: inSeconds(-40) })],
-    ['that begins in 40 s', () => ({ nbf: inSeconds(40) })],
-    ['without an end', () => ({ exp: undefined })],
-    ['whose end is text', () => ({ exp: '9999999999' })],
+    ['that expired 40 s ago', () => ({ exp: inSeconds(-40) })],
+    ['that becomes valid in 40 s', () => ({ nbf: inSeconds(40) })],
+    ['without an expiration time', () => ({ exp: undefined })],
+    ['whose expiration time is a string', () => ({ exp: '9999999999' })],
     ['of another issuer', () => ({ iss: `${ISSUER}/` })],
     ['without an issuer', () => ({ iss: undefined })],
     ['for another audience', () => ({ aud: 'another' })],
     ['without an audience', () => ({ aud: undefined })],
   ])('%s', async (_, changes) => expectRefused(await makeToken(ec, claims(changes()))));
 
-  test.each(['RS384', 'RS512', 'PS384', 'PS512'])('with %s, by a key that is published', async (alg) => {
+  test.each(['RS384', 'RS512', 'PS384', 'PS512'])('with %s, though the key is published', async (alg) => {
     const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
     const key = { kid: randomUUID(), alg, privateKey, publicKey };
     keyServer.keys.push(await publicJwk(key));
@@ -239,7 +239,7 @@ describe('a JWT is refused', () => {
     await expectRefused(forge({ alg: 'HS256', kid: 'oct' }, signer));
   });
 
-  test('with RSA of less than 2048 bits, though the issuer published it', async () => {
+  test('with an RSA key of less than 2048 bits, even if the issuer publishes it', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
     keyServer.keys.push({ ...publicKey.export({ format: 'jwk' }), kid: 'weak' });
     passTime(MINUTE_MS);
@@ -248,11 +248,11 @@ describe('a JWT is refused', () => {
     );
   });
 
-  test('signed by another key under the name of a known one', async () => {
+  test('signed by another key with the kid of a known one', async () => {
     await expectRefused(await makeToken({ ...(await makeKey('ES256')), kid: ec.kid }));
   });
 
-  test('signed by a key that it brings along itself, or that it names an address of', async () => {
+  test('signed by a key in its own header, or at a URL in its header', async () => {
     const own = await makeKey('ES256');
     const jwk = await publicJwk(own);
     await expectRefused(await makeToken(own, claims(), { jwk }));
@@ -266,14 +266,14 @@ describe('a JWT is refused', () => {
     await expectRefused([header, payload, signature].join('.'));
   });
 
-  test('with an extension that must be understood', async () => {
+  test('with a critical extension', async () => {
     await expectRefused(forge({ alg: 'RS256', kid: rsa.kid, crit: ['x'], x: 1 }, signByHand));
   });
 
   test.each([
-    ['no object', [1]],
+    ['an array', [1]],
     ['null', null],
-    ['text', 'plants'],
+    ['a string', 'plants'],
   ])('whose payload is %s', async (_, payload) => {
     await expectRefused(forge({ alg: 'RS256', kid: rsa.kid }, signByHand, payload));
   });
@@ -286,7 +286,7 @@ describe('a JWT is refused', () => {
     );
   });
 
-  test('that is cut anywhere, or has a byte changed anywhere', async () => {
+  test('that is cut or changed at any position', async () => {
     const token = await makeToken(ec);
     for (let at = 1; at < token.length; at += 7) {
       await expectRefused(token.slice(0, at));
@@ -296,8 +296,8 @@ describe('a JWT is refused', () => {
   });
 });
 
-describe('keys', () => {
-  test('are taken up and dropped as the issuer changes them, without a restart', async () => {
+describe('The keys', () => {
+  test('are added and dropped as the issuer changes them, without a restart', async () => {
     const next = await makeKey('ES256');
     await expectRefused(await makeToken(next));
     keyServer.keys = [await publicJwk(next)];
@@ -306,28 +306,28 @@ describe('keys', () => {
     await expectRefused(await makeToken(ec));
   });
 
-  test('are looked at again after ten minutes, so that a withdrawn one is noticed', async () => {
+  test('are fetched again after ten minutes, so that a withdrawn one is dropped', async () => {
     await expectAccepted(await makeToken(ec));
     keyServer.keys = keyServer.keys.filter(({ kid }) => kid !== ec.kid);
     passTime(11 * MINUTE_MS);
     await expectRefused(await makeToken(ec));
   });
 
-  test('are fetched for many tokens with unknown keys at once, and each is told for certain', async () => {
+  test('are fetched a few times for many concurrent tokens with unknown keys, and each is refused', async () => {
     const before = keyServer.fetches;
     const stranger = await makeKey('ES256');
     const server = service.app.getHttpServer();
     const count = promisify(server.getConnections.bind(server));
-    const allHaveCome = until('all tokens have come', async () => (await count()) >= 50);
+    const allHaveArrived = until('all tokens have arrived', async () => (await count()) >= 50);
     keyServer.answer = (_, response) =>
-      void allHaveCome.then(() => response.end(JSON.stringify({ keys: keyServer.keys })));
+      void allHaveArrived.then(() => response.end(JSON.stringify({ keys: keyServer.keys })));
     const tokens = await Promise.all(Array.from({ length: 50 }, () => makeToken(stranger)));
     await Promise.all(tokens.map(expectRefused));
-    // One is under way when most of them come. Its answer may be older than they are, so they share another.
+    // Most tokens arrive during a fetch. Its answer may be older than they are, so they share another one.
     expect(keyServer.fetches - before).toBeLessThan(10);
   });
 
-  test('are fetched again at once for a key that was published a moment ago', async () => {
+  test('are fetched again at once for a key that was just published', async () => {
     for (let round = 0; round < 5; round++) {
       const next = await makeKey('ES256');
       const token = await makeToken(next);
@@ -337,7 +337,7 @@ describe('keys', () => {
     }
   });
 
-  test('are not fetched without end for tokens with made-up keys: a good one is 503 meanwhile', async () => {
+  test('are fetched at a limited rate for tokens with unknown keys; beyond it they are answered 503', async () => {
     const stranger = await makeKey('ES256');
     const before = keyServer.fetches;
     let refused = 0;
@@ -357,7 +357,7 @@ describe('keys', () => {
     await expectAccepted(token);
   });
 
-  test('age by the monotonic clock: a wall clock that is set back keeps none alive', async () => {
+  test('age by the monotonic clock, even if the wall clock is set back', async () => {
     await expectAccepted(await makeToken(ec));
     const next = await makeKey('ES256');
     keyServer.keys = [await publicJwk(next)];
@@ -375,11 +375,11 @@ describe('keys', () => {
     ['does not answer', () => undefined],
     ['fails', (_, response) => response.writeHead(500).end()],
     ['redirects', (_, response) => response.writeHead(302, { Location: '/elsewhere' }).end()],
-    ['answers with a page', (_, response) => response.end('<html>')],
-    ['answers with something else', (_, response) => response.end('{}')],
-  ])('go on working where the issuer %s, and an unknown one is 503', async (_, answer) => {
+    ['answers with HTML', (_, response) => response.end('<html>')],
+    ['answers with other JSON', (_, response) => response.end('{}')],
+  ])('still work if the issuer %s, and an unknown one is answered 503', async (_, answer) => {
     await expectAccepted(await makeToken(ec));
-    // Long enough for the known keys to be due again.
+    // Now the known keys are due again.
     passTime(11 * MINUTE_MS);
     keyServer.answer = answer;
     const logsBefore = service.logs().length;
@@ -395,7 +395,7 @@ describe('keys', () => {
     }
     await expectAccepted(await makeToken(ec));
     await expectRefused(await makeToken({ ...next, kid: ec.kid }));
-    // The issuer is neither asked nor complained of for every request.
+    // The service does not fetch or log for every request.
     expect(keyServer.fetches - fetchesBefore).toBe(1);
     const complaints = service.logs().slice(logsBefore).split('could not be fetched').length - 1;
     expect(complaints).toBe(1);
@@ -430,7 +430,7 @@ describe('JWT_SCOPE', () => {
     [401, ''],
     [401, undefined],
     [401, ['plants:create', 'plants:read']],
-  ])('%i for a token with the scope %j', async (status, scope) => {
+  ])('answers %i to a token with the scope %j', async (status, scope) => {
     const token = await makeToken(ec, claims({ scope }));
     const answer = await post(scoped.port, `{"id":${unusedId()},"name":"a"}`, {
       Authorization: `Bearer ${token}`,

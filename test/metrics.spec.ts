@@ -7,13 +7,13 @@ const plant = (id = unusedId(), name = 'a') => `{"id":${id},"name":"${name}"}`;
 
 let service: TestService;
 beforeAll(async () => {
-  // A look at the store for `service_ready` waits as long as it may while a test holds every connection.
+  // While a test holds every connection, the check for `service_ready` waits until this time limit.
   const env = { METRICS: 'on', LOG_LEVEL: 'warn', DATABASE_TIMEOUT_MS: '20000' };
   service = await startService({ env });
 });
 afterAll(() => service.stop());
 
-/** Every series by its name and labels, as Prometheus reads them. */
+/** @returns the value of every series, by its name and labels. */
 async function readMetrics(): Promise<Map<string, number>> {
   const response = await fetch(`${service.url}/metrics`);
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
@@ -26,7 +26,7 @@ async function readMetrics(): Promise<Map<string, number>> {
   );
 }
 
-/** How much each of the series grew while `act` ran. */
+/** @returns how much each of the series grew while `act` ran. */
 async function growthOf(names: string[], act: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await readMetrics();
   await act();
@@ -34,7 +34,7 @@ async function growthOf(names: string[], act: () => Promise<unknown>): Promise<R
   return Object.fromEntries(names.map((name) => [name, (after.get(name) ?? 0) - (before.get(name) ?? 0)]));
 }
 
-test('no client can make series: unknown paths, odd methods and broken requests share one label', async () => {
+test('No client can make series: unknown paths, unusual methods and broken requests share one label', async () => {
   const paths = (from: number) => Array.from({ length: 1_000 }, (_, index) => `/x${from + index}`);
   const odd = async (from: number, methods: string[]) => {
     for (const path of paths(from)) await fetch(service.url + path);
@@ -46,7 +46,7 @@ test('no client can make series: unknown paths, odd methods and broken requests 
     }
   };
   await odd(0, ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']);
-  // Reading is a request too.
+  // Reading the metrics makes a series too.
   await readMetrics();
   const before = await readMetrics();
   await odd(
@@ -60,7 +60,7 @@ test('no client can make series: unknown paths, odd methods and broken requests 
   ).toBeGreaterThanOrEqual(2_000);
 });
 
-test('requests are counted by method, route and status', async () => {
+test('Requests are counted by method, route and status', async () => {
   const count = (status: number) =>
     `http_request_duration_seconds_count{method="POST",route="/plants",status="${status}"}`;
   const growth = await growthOf([count(200), count(400), count(401)], async () => {
@@ -72,7 +72,7 @@ test('requests are counted by method, route and status', async () => {
   expect(growth).toEqual({ [count(200)]: 1, [count(400)]: 2, [count(401)]: 1 });
 });
 
-test('every response that the document declares has its series from the start', async () => {
+test('Every declared response has its series from the start', async () => {
   const fresh = await startService({ env: { METRICS: 'on' } });
   try {
     const text = await (await fetch(`${fresh.url}/metrics`)).text();
@@ -85,7 +85,7 @@ test('every response that the document declares has its series from the start', 
   }
 });
 
-test('service_ready is what /health/ready answers', async () => {
+test('service_ready agrees with /health/ready', async () => {
   const ready = async () => [
     (await fetch(`${service.url}/health/ready`)).status,
     (await readMetrics()).get('service_ready'),
@@ -99,7 +99,7 @@ test('service_ready is what /health/ready answers', async () => {
   }
 });
 
-test('creates are counted by their outcome', async () => {
+test('Creates are counted by their outcome', async () => {
   const outcomes = ['created', 'repeated', 'refused', 'unavailable'].map(
     (outcome) => `plants_creates_total{outcome="${outcome}"}`,
   );
@@ -116,7 +116,7 @@ test('creates are counted by their outcome', async () => {
   expect(Object.values(growth)).toEqual([1, 2, 1, 1]);
 });
 
-test('the rows that are committed together are counted, and the creates and statements that wait', async () => {
+test('The rows of each commit are counted, and so are waiting creates and statements', async () => {
   const CREATES = 20;
   const { options } = service.app.get(DataSource);
   const poolSize = options.poolSize ?? 0;
@@ -143,13 +143,13 @@ test('the rows that are committed together are counted, and the creates and stat
 });
 
 test.each(['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total'])(
-  '%s is there',
+  '%s is measured',
   async (name) => {
     expect((await readMetrics()).get(name)).toBeGreaterThan(0);
   },
 );
 
-test('there are no metrics unless METRICS=on', async () => {
+test('There are no metrics unless METRICS=on', async () => {
   const closed = await startService();
   try {
     expect((await fetch(`${closed.url}/metrics`)).status).toBe(404);

@@ -29,7 +29,7 @@ const queries = [
   ),
 ];
 
-test('alerts and dashboard ask only for what the service measures', async () => {
+test('The alerts and the dashboard use only metrics of the service', async () => {
   const service = await startService({ env: { METRICS: 'on' } });
   try {
     await post(service.port, `{"id":${unusedId()},"name":"a"}`);
@@ -49,16 +49,16 @@ test('alerts and dashboard ask only for what the service measures', async () => 
   }
 });
 
-test('each alert is in the manual', () => {
+test('docs/OPERATIONS.md names every alert', () => {
   const manual = readFileSync('docs/OPERATIONS.md', 'utf8');
   for (const { alert } of alerts) expect(manual).toContain(`\`${alert}\``);
 });
 
-needs('promtool')("Prometheus's own tool", () => {
+needs('promtool')('promtool', () => {
   const promtool = (...args: string[]) =>
     execFileSync(programPath('promtool') as string, args, { encoding: 'utf8' });
 
-  test('takes the queries of the dashboard', () => {
+  test('accepts the queries of the dashboard', () => {
     const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
     const rules = queries.map(({ expr }, index) => ({ record: `query_${index}`, expr }));
     const file = join(folder, 'rules.yml');
@@ -67,7 +67,7 @@ needs('promtool')("Prometheus's own tool", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('takes the alerts', () => {
+  test('accepts the alerts', () => {
     expect(promtool('check', 'rules', ALERTS)).toContain(`${alerts.length} rules found`);
   });
 });

@@ -26,19 +26,19 @@ async function withTokens(tokens: string, use: (service: TestService) => Promise
 const create = (service: TestService, token: string) =>
   post(service.port, `{"id":${unusedId()},"name":"a"}`, { Authorization: `Bearer ${token}` });
 
-// Each line is a restart. A client that changes from the old token to the new one in the second is never refused.
+// Each line is a restart. A client that changes its token during the second is never refused.
 test.each([
   ['the old token', OLD, [OLD], [NEW]],
-  ['the old token and the new one, which is known by its digest', `${OLD}, ${digestOf(NEW)}`, [OLD, NEW], []],
+  ['the old token and the digest of the new one', `${OLD}, ${digestOf(NEW)}`, [OLD, NEW], []],
   ['the digest of the new token', digestOf(NEW).toUpperCase().replace('SHA256', 'sha256'), [NEW], [OLD]],
-])('%s', async (_, tokens, accepted, refused) => {
+])('ACCESS_TOKENS may be %s', async (_, tokens, accepted, refused) => {
   await withTokens(tokens, async (service) => {
     for (const token of accepted) expect(await create(service, token)).toMatchObject({ status: 200 });
     for (const token of refused) expectError(await create(service, token), 401);
   });
 });
 
-test('a digest is no token', async () => {
+test('A digest is not accepted as a token', async () => {
   await withTokens(digestOf(NEW), async (service) => {
     for (const token of [digestOf(NEW), digestOf(NEW).slice('sha256:'.length)]) {
       expectError(await create(service, token), 401);

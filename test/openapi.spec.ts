@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** The contract with the one member that the configuration may change. */
+/** @returns the contract with this base URL, the only part that the configuration changes. */
 function contractAt(baseUrl: string): Record<string, unknown> {
   const servers = structuredClone(CONTRACT.servers) as [{ variables: { base_url: { default: string } } }];
   servers[0].variables.base_url.default = baseUrl;
@@ -22,26 +22,26 @@ function contractAt(baseUrl: string): Record<string, unknown> {
 
 const get = (path: string) => fetch(`${service.url}${path}`);
 
-test('the served document is the contract, member for member', async () => {
+test('The service serves openapi.json', async () => {
   const served = await get('/openapi.json');
   expect(served.headers.get('content-type')).toBe('application/json');
   expect(await served.json()).toEqual(contractAt(BASE_URL));
 });
 
-test('it is served without change again, and after requests', async () => {
+test('The served document does not change after requests', async () => {
   const before = await (await get('/openapi.json')).text();
   expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
   expect(await (await get('/openapi.json')).text()).toBe(before);
 });
 
-test('the YAML is the same document', async () => {
+test('The YAML is the same document', async () => {
   const served = await get('/openapi.yaml');
   expect(served.headers.get('content-type')).toBe('application/yaml');
   expect(load(await served.text())).toEqual(contractAt(BASE_URL));
 });
 
-// That they are what the generator makes of it is checked by `npm run test:interop`, which has the generator.
-test('the types that the code implements were made from the contract as it is', () => {
+// `npm run test:interop`, which installs the generator, compares the types themselves.
+test('The generated types belong to the current contract', () => {
   const digest = createHash('sha256').update(readFileSync('openapi.json')).digest('hex');
   expect(readFileSync('src/openapi/contract.generated.ts', 'utf8')).toContain(
     `SHA-256 of openapi.json: ${digest}\n`,

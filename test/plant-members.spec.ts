@@ -4,8 +4,8 @@ import { memberNames } from '../src/json-body/dto-validation.pipe.js';
 import { expectError, post } from './support/requests.js';
 import { startService, unusedId, type TestService } from './support/service.js';
 
-// Every member that the contract gives NewPlant goes all the way: through HTTP into its column, back into the comparison
-// of a repeat and into the answer. A member that is dropped anywhere on the way fails here.
+// Each member of NewPlant must be stored in its column, compared with that of a repeat, and answered. These tests fail if
+// the code forgets a member in one of these places.
 
 interface Schema {
   required: string[];
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A value of each member's type that is like no other. */
+/** @returns a plant with a unique value of the right type for each member. */
 function newPlant(): Record<string, unknown> {
   const valueOf = (member: string) => {
     const values: Record<string, unknown> = {
@@ -47,11 +47,11 @@ async function stored(id: unknown): Promise<Record<string, unknown> | undefined>
   return row;
 }
 
-test('the DTO has the members of the contract', () => {
+test('The DTO has the members of the contract', () => {
   expect(memberNames(NewPlantDto).toSorted()).toEqual(MEMBERS.toSorted());
 });
 
-test.each(MEMBERS)('%s is stored, in the column of its name', async (member) => {
+test.each(MEMBERS)('%s is stored in the column of its name', async (member) => {
   const plant = newPlant();
   expect((await create(plant)).status).toBe(200);
   expect(String((await stored(plant.id))?.[member])).toBe(String(plant[member]));
@@ -62,14 +62,14 @@ test.each(MEMBERS.filter((member) => member in Plant.properties))('%s is in the 
   expect((await create(plant)).json).toMatchObject({ [member]: plant[member] });
 });
 
-test.each(MEMBERS.filter((member) => member !== 'id'))('another %s makes another plant', async (member) => {
+test.each(MEMBERS.filter((member) => member !== 'id'))('another %s is a conflict', async (member) => {
   const plant = newPlant();
   expect((await create(plant)).status).toBe(200);
   expect((await create(plant)).status).toBe(200);
   expectError(await create({ ...plant, [member]: newPlant()[member] }), 400, 409);
 });
 
-test.each(OPTIONAL)('%s may be left out, which is another plant than one that has it', async (member) => {
+test.each(OPTIONAL)('%s may be omitted; then a repeat that has it is a conflict', async (member) => {
   const plant: Record<string, unknown> = { ...newPlant(), [member]: undefined };
   const answer = await create(plant);
   expect(answer.status).toBe(200);

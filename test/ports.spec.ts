@@ -30,7 +30,7 @@ describe('METRICS_PORT', () => {
   const INSIDE = ['/metrics', '/health/live', '/health/ready'];
   const OUTSIDE = ['/openapi.json', '/docs', '/nothing'];
 
-  test('has metrics and probes, which the other port does not have', async () => {
+  test('moves metrics and probes to a port of their own', async () => {
     const service = await start({ METRICS: 'on', METRICS_PORT: '0' });
     const { port: inside } = service.app.get(OperationsPort);
     for (const path of INSIDE) {
@@ -41,18 +41,18 @@ describe('METRICS_PORT', () => {
     expectError(await post(inside, `{"id":${unusedId()},"name":"a"}`), 400, 404);
     expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
     expect((await get(service.port, '/docs')).status).toBe(200);
-    // Requests of both are counted and logged.
+    // Requests to both ports are counted and logged.
     const { text } = await get(inside, '/metrics');
     expect(text).toMatch(/_count\{method="GET",route="\/health\/ready",status="200"\} 1\n/);
     expect(service.logs()).toContain('"route":"/health/ready"');
   });
 
-  test('answers what is no HTTP as the other port does', async () => {
+  test('answers bytes that are not HTTP as the other port does', async () => {
     const service = await start({ METRICS_PORT: '0' });
     expectError(await exchange(service.app.get(OperationsPort).port, ['nonsense\r\n\r\n']), 400);
   });
 
-  test('that is taken is an error of the start', async () => {
+  test('fails the start if the port is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     undo(() => other.close());
     await once(other, 'listening');
@@ -63,7 +63,7 @@ describe('METRICS_PORT', () => {
     });
   });
 
-  test('is closed with the service', async () => {
+  test('opens a port that closes when the service stops', async () => {
     const service = await startService({ env: { METRICS_PORT: '0' }, database });
     const { port } = service.app.get(OperationsPort);
     await service.stop();
@@ -72,7 +72,7 @@ describe('METRICS_PORT', () => {
 });
 
 describe('DOCS=off', () => {
-  test('serves neither the page nor the document', async () => {
+  test('removes the page and the document', async () => {
     const service = await start({ DOCS: 'off' });
     for (const path of [
       '/',
@@ -84,12 +84,12 @@ describe('DOCS=off', () => {
     ])
       expectError(await get(service.port, path), 404);
     expect((await post(service.port, `{"id":${unusedId()},"name":"a"}`)).status).toBe(200);
-    // The statuses of the operation go on being those of the document.
+    // The statuses of the operation are still those of the document.
     expectError(await post(service.port, '{}'), 400, 422);
   });
 });
 
-describe('the health check asks the address that the service listens on', () => {
+describe('The health check asks the address that the service listens on:', () => {
   const check = (env: Record<string, string>, name = 'ready') =>
     new Promise<number>((done) => {
       execFile(process.execPath, [resolve('deploy/healthcheck.js'), name], { cwd: '/', env }, (error) =>
@@ -115,12 +115,12 @@ describe('the health check asks the address that the service listens on', () => 
     expect(await check({ PORT: String(service.port) })).toBe(1);
   });
 
-  test('a service that is not there', async () => {
+  test('and fails if nothing listens', async () => {
     expect(await check({ PORT: '1' })).toBe(1);
   });
 });
 
-test('a page of a listed origin may send what tracing adds, and a coded body', async () => {
+test('A page of an allowed origin may send tracing headers and Content-Encoding', async () => {
   const service = await start({ CORS_ORIGINS: 'https://app.example.com' });
   const allowed = await new Promise<string>((done, fail) => {
     request(

@@ -10,13 +10,13 @@ afterEach(() => service.stop());
 
 const create = (id = unusedId()) => post(service.port, `{"id":${id},"name":"a"}`);
 
-/** Those of the session that was used last: the pool hands it out again, so one statement after the other meets it. */
+/** @returns the prepared statements of the session that was used last, because the pool hands out that one first. */
 const prepared = async () =>
   (await service.sql<{ name: string }>('SELECT name FROM pg_prepared_statements')).map(({ name }) => name);
 
 const notices = () => service.logs().split('Sessions do not keep prepared statements').length - 1;
 
-test('a lone create is parsed once by its session', async () => {
+test('A session prepares the statement of a create once', async () => {
   expect(await prepared()).toEqual([]);
   await create();
   const names = await prepared();
@@ -26,21 +26,21 @@ test('a lone create is parsed once by its session', async () => {
   expect(notices()).toBe(0);
 });
 
-// What PgBouncer does that hands sessions on and does not know of prepared statements: the next transaction comes to a
-// session without the statement, or with one that another client made.
-test('creates go on where their session lost what it had prepared, without preparing from then on', async () => {
+// PgBouncer in transaction mode may give the next transaction a session without the prepared statement, or with one that
+// another client made.
+test('If a session loses its prepared statement, creates succeed and prepare no more', async () => {
   await create();
   await service.sql('DEALLOCATE ALL');
   const ids = Array.from({ length: 8 }, unusedId);
   expect((await Promise.all(ids.map(create))).map(({ status }) => status)).toEqual(Array(8).fill(200));
   for (const id of ids) expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
-  // A second session may have prepared it meanwhile.
+  // Another session may have prepared it before the loss was noticed.
   await service.sql('DEALLOCATE ALL');
   await create();
   expect([notices(), await prepared()]).toEqual([1, []]);
 });
 
-test('creates go on where their session has another statement of the name', async () => {
+test('If a session has another statement of that name, creates succeed', async () => {
   await create();
   const [name] = await prepared();
   await service.stop();

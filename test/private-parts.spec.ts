@@ -11,8 +11,8 @@ import { DataFolder } from './support/data-folder.js';
 import { startService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
-// What the service uses of its packages and of Node.js that they do not declare. A new version of one may change it: then
-// these tests say so at once. That of Express's router is in src/http/literal-routes.spec.ts.
+// The service uses some undocumented parts of its packages and of Node.js. If a new version changes one, these tests fail.
+// src/http/literal-routes.spec.ts has the test for Express's router.
 
 const undo = undoAfterEach();
 
@@ -24,11 +24,11 @@ async function listen(server: Server): Promise<number> {
 
 describe('pg', () => {
   const KEY = { processID: 4_711, secretKey: -2_000_000_000 };
-  /** PostgreSQL's protocol, section 55.7. */
+  /** Messages of PostgreSQL's protocol (section 55.7). */
   const CANCEL_REQUEST = [16, 80_877_102, KEY.processID, KEY.secretKey];
   const SSL_REQUEST = [8, 80_877_103];
 
-  /** The least of a PostgreSQL server: it takes each first connection of a test for a session, and answers no statement. */
+  /** Starts a minimal PostgreSQL server, which opens a session on its first connection and answers no statement. */
   async function startSession(): Promise<{ client: pg.Client; next: Promise<[Socket]> }> {
     const server = createServer();
     const port = await listen(server);
@@ -53,7 +53,7 @@ describe('pg', () => {
   const integers = (bytes: Buffer) =>
     Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readInt32BE(4 * index));
 
-  test('lets a statement be cancelled by the key of its session, and its connection be cut', async () => {
+  test('has the key that cancels a statement, and the connection to destroy', async () => {
     const { client, next } = await startSession();
     const statement = client.query('SELECT 1');
     const lost = expect(statement).rejects.toThrow('the statement outlived its time limit');
@@ -67,7 +67,7 @@ describe('pg', () => {
     await lost;
   });
 
-  test('asks for TLS before it sends the key, if the session has TLS', async () => {
+  test('says whether the session uses TLS, so that the key is sent over TLS too', async () => {
     const { client, next } = await startSession();
     Object.assign(client, { ssl: true });
     const abandoned = abandonStatement(client);
@@ -79,7 +79,7 @@ describe('pg', () => {
   });
 });
 
-test('TypeORM keeps its pool where it is looked for', async () => {
+test('TypeORM keeps its pool where poolOf() looks', async () => {
   const service = await startService();
   undo(() => service.stop());
   expect(poolOf(service.app.get(DataSource))).toMatchObject({
@@ -89,7 +89,7 @@ test('TypeORM keeps its pool where it is looked for', async () => {
   });
 });
 
-test('Node reads a connection of its HTTP server by one listener, and tells what its kernel has not taken', async () => {
+test('Node.js reads each HTTP connection with one listener, and counts the bytes that are not sent yet', async () => {
   const server = createHttpServer();
   const port = await listen(server);
   const client = connect(port, '127.0.0.1');
@@ -98,14 +98,14 @@ test('Node reads a connection of its HTTP server by one listener, and tells what
   undo(() => socket.destroy());
   expect(socket.listeners('data')).toEqual([expect.any(Function)]);
   expect(socket._handle.writeQueueSize).toBe(0);
-  // The parser sees what its listener is given.
+  // Bytes that are given to the listener reach the parser.
   const [parse] = socket.listeners('data') as [(bytes: Buffer) => void];
   const parsed = once(server, 'request') as Promise<[{ url: string }]>;
   parse.call(socket, Buffer.from('GET /given HTTP/1.1\r\nHost: a\r\n\r\n'));
   expect((await parsed)[0].url).toBe('/given');
 });
 
-test('PGlite forces a commit to the disk by the operation that is given to it', async () => {
+test('PGlite forces a commit to the disk with the fsync of its file system', async () => {
   const folder = new DataFolder();
   undo(() => {
     folder.remove();

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Every path of the service, and what its routes serve; HEAD comes with GET. */
+/** Every path of the service with the methods of its route. A route for GET serves HEAD too. */
 const PATHS: Record<string, string[]> = {
   '/plants': ['POST'],
   '/': ['GET', 'HEAD'],
@@ -26,12 +26,12 @@ const PATHS: Record<string, string[]> = {
   '/health/ready': ['GET', 'HEAD'],
   '/metrics': ['GET', 'HEAD'],
 };
-/** All that Node can parse, but CONNECT, which is no request to a path. */
+/** All methods that Node.js parses, except CONNECT, whose target is not a path. */
 const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 const AUTHORIZATION = { Authorization: `Bearer ${TOKEN}` };
 
-/** @param path is sent as it stands. */
+/** @param path is sent unchanged. */
 function send(
   method: string,
   path: string,
@@ -57,7 +57,7 @@ function send(
   });
 }
 
-test('These are all paths that there are', () => {
+test('The service has no other paths than these', () => {
   const express: Express = service.app.getHttpAdapter().getInstance();
   const routes = express.router.stack.flatMap(({ route }) => (route === undefined ? [] : [route.path]));
   expect([...new Set(routes)].sort()).toEqual(Object.keys(PATHS).sort());
@@ -74,7 +74,7 @@ describe.each(Object.entries(PATHS))('The path %s', (path, served) => {
     }
   });
 
-  test('refuses any other method by 405, with or without a token', async () => {
+  test('answers 405 to any other method, with or without a token', async () => {
     for (const method of ALL_METHODS.filter((other) => !served.includes(other) && other !== 'OPTIONS')) {
       for (const headers of [{}, AUTHORIZATION, { Authorization: 'Bearer nope' }]) {
         const answer = await send(method, path, headers);
@@ -97,9 +97,9 @@ describe.each(Object.entries(PATHS))('The path %s', (path, served) => {
     }
   });
 
-  test('tells by HEAD what GET would say of it', async () => {
+  test('answers HEAD with the status and headers of GET', async () => {
     if (!served.includes('GET')) return;
-    // But for what each answer has of its own, and for the framing of a body.
+    // Without headers that differ between any two answers, or that frame a body.
     const stable = ({ headers }: Answer) => {
       const own = [
         'date',
@@ -179,29 +179,26 @@ describe('Another spelling of the path', () => {
     ],
   ];
 
-  test.each(OTHERS.map((path) => [path.slice(0, 40), path]))(
-    'is another path, where nothing is: %s',
-    async (_, path) => {
-      const before = await countRows(service);
-      const body = `{"id":${unusedId()},"name":"a"}`;
-      for (const headers of [AUTHORIZATION, {}]) {
-        const json = { ...headers, 'Content-Type': 'application/json' };
-        for (const method of ['POST', 'GET', 'OPTIONS', 'DELETE']) {
-          const answer = await send(method, path, json, method === 'POST' ? body : undefined);
-          expectError(answer, 404);
-          expect(answer.json).toHaveProperty('message', 'Nothing is at this path.');
-        }
+  test.each(OTHERS.map((path) => [path.slice(0, 40), path]))('is answered 404: %s', async (_, path) => {
+    const before = await countRows(service);
+    const body = `{"id":${unusedId()},"name":"a"}`;
+    for (const headers of [AUTHORIZATION, {}]) {
+      const json = { ...headers, 'Content-Type': 'application/json' };
+      for (const method of ['POST', 'GET', 'OPTIONS', 'DELETE']) {
+        const answer = await send(method, path, json, method === 'POST' ? body : undefined);
+        expectError(answer, 404);
+        expect(answer.json).toHaveProperty('message', 'Nothing is at this path.');
       }
-      expect(await countRows(service)).toBe(before);
-    },
-  );
+    }
+    expect(await countRows(service)).toBe(before);
+  });
 
   test.each(
     [
       ...['?', '?a', '?a=b', '?a[b]=1&%', '?%', '?%00', '?id=5&name=b&tag=T', '?a=1&a=2', '?__proto__[p]=1'],
       ...['?/../x', '??', '?//', '?=', '?&&&', '?{}', '?name=b;tag', `?${'a=b&'.repeat(2_500)}`],
     ].map((query) => [query.slice(0, 40), query]),
-  )('by a query is the same path, and the query is not read: %s', async (_, query) => {
+  )('with a query is the same path, and the query is ignored: %s', async (_, query) => {
     const id = unusedId();
     const answer = await post(service.port, `{"id":${id},"name":"a"}`, {}, `/plants${query}`);
     expect([answer.status, answer.text]).toEqual([200, '{"name":"a"}']);
@@ -211,7 +208,7 @@ describe('Another spelling of the path', () => {
   });
 
   test.each(['http://localhost/plants', 'https://other.example:444/plants?a', 'HTTP://[::1]/plants'])(
-    'by the absolute form is the same path: %s',
+    'in absolute form is the same path: %s',
     async (target) => {
       const id = unusedId();
       const answer = await post(service.port, `{"id":${id},"name":"a"}`, {}, target);
@@ -221,7 +218,7 @@ describe('Another spelling of the path', () => {
   );
 });
 
-test('A create is answered 200, JSON and nothing else of itself', async () => {
+test('A create is answered 200 with JSON, and without headers that say more', async () => {
   const answer = await post(service.port, `{"id":${unusedId()},"name":"a","tag":"T"}`);
   expect([answer.status, answer.text]).toEqual([200, '{"name":"a","tag":"T"}']);
   expect(answer.headers['content-type']).toBe('application/json');
@@ -229,13 +226,13 @@ test('A create is answered 200, JSON and nothing else of itself', async () => {
     expect(answer.headers).not.toHaveProperty(name);
 });
 
-test('TRACE does not give back what it was sent', async () => {
+test('TRACE does not echo the request', async () => {
   const answer = await send('TRACE', '/plants', { ...AUTHORIZATION, Cookie: 'a=secret' });
   expectError(answer, 405);
   expect(JSON.stringify(answer)).not.toMatch(/secret|Bearer/);
 });
 
-test('Nobody can add to the labels of the metrics by a path or a method', async () => {
+test('No path or method adds a label to the metrics', async () => {
   const { text } = await send('GET', '/metrics');
   const labels = (name: string) =>
     new Set([...text.matchAll(new RegExp(`${name}="([^"]*)"`, 'g'))].map(([, value]) => value));
@@ -248,6 +245,6 @@ test('Nobody can add to the labels of the metrics by a path or a method', async 
   );
 });
 
-test('After all of these no failure of the service was logged', () => {
+test('After all of these no failure of the service is in the log', () => {
   expect(service.logs()).not.toMatch(/"level":[456]0/);
 });

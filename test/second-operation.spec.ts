@@ -2,8 +2,7 @@ import { exchange, expectError, post, type Answer } from './support/requests.js'
 import { withSecondOperation } from './support/second-operation.js';
 import { startService, TOKEN, unusedId, type TestService } from './support/service.js';
 
-// The service has one operation. These tests run it with another one, to show that everything which is expected of an
-// operation comes with it.
+// The service has one operation. These tests add a second one, and show that the service handles it in the same way.
 
 let service: TestService;
 beforeAll(async () => {
@@ -27,7 +26,7 @@ async function create(id: bigint): Promise<void> {
 }
 
 test.each([9223372036854775807n, -9223372036854775808n, 9007199254740993n, 0n])(
-  'its path parameter is exact: %s',
+  'The path parameter is exact: %s',
   async (id) => {
     await create(id);
     const answer = await send('GET', `/plants/${id}`);
@@ -36,7 +35,7 @@ test.each([9223372036854775807n, -9223372036854775808n, 9007199254740993n, 0n])(
 );
 
 test.each(['9223372036854775808', '1e3', '1.0', '007', '-0', '+1', 'SECRET', '%31x', ' '])(
-  'what is no int64 is refused by name: %s',
+  'A path parameter that is not an int64 is refused by name: %s',
   async (id) => {
     const answer = await send('GET', `/plants/${encodeURIComponent(id)}`);
     expectError(answer, 400, 422);
@@ -44,39 +43,39 @@ test.each(['9223372036854775808', '1e3', '1.0', '007', '-0', '+1', 'SECRET', '%3
   },
 );
 
-test('a status that it declares is answered as it is, with a message of its own', async () => {
+test('A declared status is answered as it is, with the message of the operation', async () => {
   const answer = await send('GET', `/plants/${unusedId()}`);
   expectError(answer, 404);
   expect(answer.json).toMatchObject({ message: 'No plant has this id.' });
 });
 
-test('a status that it does not declare is answered 400', async () => {
+test('A status that the operation does not declare is answered 400', async () => {
   expectError(await send('GET', '/plants/1', `${AUTHORIZATION}Expect: tea\r\n`), 400, 417);
 });
 
-test.each(['/plants/1/', '/plants/', '/plants/1/2', '/Plants/1'])('nothing is at %s', async (path) => {
+test.each(['/plants/1/', '/plants/', '/plants/1/2', '/Plants/1'])('%s is answered 404', async (path) => {
   const answer = await send('GET', path);
   expectError(answer, 404);
   expect(answer.json).toMatchObject({ message: 'Nothing is at this path.' });
 });
 
-test('a parameter that is no percent-encoding is refused', async () => {
+test('A path parameter with malformed percent-encoding is refused', async () => {
   expectError(await send('GET', '/plants/%zz'), 400);
 });
 
-test('it needs a token', async () => {
+test('The operation needs a token', async () => {
   const answer = await send('GET', '/plants/1', '');
   expectError(answer, 401);
   expect(answer.headers['www-authenticate']).toBe('Bearer realm="plant-store"');
 });
 
-test.each(['DELETE', 'POST', 'PATCH'])('%s is no method of its path', async (method) => {
+test.each(['DELETE', 'POST', 'PATCH'])('%s is answered 405', async (method) => {
   const answer = await send(method, '/plants/1', '');
   expectError(answer, 405);
   expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
 });
 
-test('OPTIONS tells its methods, and HEAD is GET without a body', async () => {
+test('OPTIONS is answered with the methods, and HEAD as GET without a body', async () => {
   const options = await send('OPTIONS', '/plants/1', '');
   expect([options.status, options.headers.allow]).toEqual([204, 'GET, HEAD, OPTIONS']);
   await create(42n);
@@ -84,14 +83,14 @@ test('OPTIONS tells its methods, and HEAD is GET without a body', async () => {
   expect([head.status, head.text]).toEqual([200, '']);
 });
 
-test('the first operation is as it was', async () => {
+test('The first operation does not change', async () => {
   const answer = await send('GET', '/plants', '');
   expectError(answer, 405);
   expect(answer.headers.allow).toBe('POST, OPTIONS');
   expectError(await post(service.port, '{}'), 400, 422);
 });
 
-test('pages of another origin may use the methods that the document has', async () => {
+test('Pages of an allowed origin may use the methods of the document', async () => {
   const preflight = await send(
     'OPTIONS',
     '/plants/1',
@@ -100,7 +99,7 @@ test('pages of another origin may use the methods that the document has', async 
   expect(preflight.headers['access-control-allow-methods']?.split(',').sort()).toEqual(['GET', 'POST']);
 });
 
-test('while the store cannot be reached it is 503', async () => {
+test('A failure of the database is answered 503', async () => {
   await service.sql('ALTER TABLE plants RENAME TO elsewhere');
   try {
     const answer = await send('GET', '/plants/1');
@@ -111,7 +110,7 @@ test('while the store cannot be reached it is 503', async () => {
   }
 });
 
-test('log lines and metrics have its template, and nothing of the path', async () => {
+test('Log lines and metrics have the path template, and nothing of the path', async () => {
   const id = unusedId();
   await create(id);
   expect((await send('GET', `/plants/${id}?SECRET`)).status).toBe(200);
@@ -127,7 +126,7 @@ test('log lines and metrics have its template, and nothing of the path', async (
   }
 });
 
-test('the document has it', async () => {
+test('The document has the operation', async () => {
   const { json } = await send('GET', '/openapi.json', '');
   expect(json).toMatchObject({
     paths: { '/plants': { post: {} }, '/plants/{id}': { get: { parameters: [{ name: 'id', in: 'path' }] } } },

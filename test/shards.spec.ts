@@ -4,7 +4,7 @@ import { createEmptyDatabase, type TestDatabase } from './support/database.js';
 import { expectError, post } from './support/requests.js';
 import { rowOf, startService, type TestService } from './support/service.js';
 
-/** Two shards at one node, one at another. */
+/** Two shards on one node, one on another. */
 const ROWS = [
   { minimum: -(2 ** 31), maximum: -1_000_000_001, group: 1 },
   { minimum: -1_000_000_000, maximum: 999_999_999, group: 2 },
@@ -12,7 +12,7 @@ const ROWS = [
 ];
 const { shardOf } = shardMapOf(ROWS);
 
-/** What Citus' catalogue says of the table, in tables of the same names. */
+/** Tables with the names of Citus's catalogue, and what it would say of the table of plants. */
 const CATALOGUE = `
   CREATE TABLE pg_dist_partition AS SELECT 'plants'::regclass AS logicalrelid, 'h' AS partmethod, 'id' AS partkey;
   CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2';
@@ -27,7 +27,7 @@ const body = (id: bigint, name = 'a') => `{"id":${id},"name":"${name}"}`;
 
 const randomId = () => randomBytes(8).readBigInt64BE();
 
-/** @returns an id that belongs to a shard. */
+/** @returns an id that belongs to the shard. */
 function idOf(shard: number): bigint {
   for (;;) {
     const id = randomId();
@@ -46,9 +46,9 @@ const readiness = async () => (await fetch(`${service.url}/health/ready`)).statu
 const create = async (id: bigint, name?: string) => (await post(service.port, body(id, name))).status;
 
 /**
- * Lets inserts fail by an error that blames no value, as at a node that has no room on its disk.
+ * Makes inserts fail with an error that blames no value, like a full disk.
  *
- * @param condition of the rows that are stored all the same.
+ * @param condition holds for rows that can still be stored.
  */
 async function failUnless(condition: string): Promise<void> {
   await service.sql(`
@@ -69,7 +69,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('every id has the hash that PostgreSQL gives it', async () => {
+test('hashInt8() agrees with PostgreSQL', async () => {
   const ids = Array.from({ length: 5_000 }, (_, index) => randomId() >> BigInt(index % 64));
   const rows = await service.sql<{ hash: number }>(
     'SELECT hashint8(id) AS hash FROM unnest($1::bigint[]) WITH ORDINALITY AS given (id, place) ORDER BY place',
@@ -78,7 +78,7 @@ test('every id has the hash that PostgreSQL gives it', async () => {
   expect(ids.map(hashInt8)).toEqual(rows.map(({ hash }) => hash));
 });
 
-test('creates of all shards at once are each stored once, and repeats and conflicts are told apart', async () => {
+test('Concurrent creates in all shards are stored once each, and a repeat is not a conflict', async () => {
   expect(await metric('plants_shards')).toBe(3);
   const ids = Array.from({ length: 50 }, randomId);
   const statuses = await Promise.all([...ids, ...ids].map((id) => create(id)));
@@ -89,14 +89,14 @@ test('creates of all shards at once are each stored once, and repeats and confli
   }
 });
 
-test('while one shard cannot be written the others are, and the service is ready and says how many', async () => {
+test('If one shard cannot be written, the others are, and the service is ready and says how many', async () => {
   await failUnless('hashint8(id) < 1000000000');
   expect(await Promise.all([2, 0, 1].map((shard) => create(idOf(shard))))).toEqual([503, 200, 200]);
   expect(await create(idOf(2))).toBe(503);
   expect(await readiness()).toBe(200);
   expect([await metric('plants_shards'), await metric('plants_writable_shards')]).toEqual([3, 2]);
-  const told = () => service.logs().match(/"shards":3,"writable":\d,"msg":"Not every shard can be written"/g);
-  expect(told()).toEqual(['"shards":3,"writable":2,"msg":"Not every shard can be written"']);
+  const said = () => service.logs().match(/"shards":3,"writable":\d,"msg":"Not every shard can be written"/g);
+  expect(said()).toEqual(['"shards":3,"writable":2,"msg":"Not every shard can be written"']);
 
   await failUnless('true');
   expect(await create(idOf(2))).toBe(200);
@@ -104,7 +104,7 @@ test('while one shard cannot be written the others are, and the service is ready
   expect(service.logs().match(/Every shard can be written again/g)).toHaveLength(1);
 });
 
-test('the service is not ready if no shard can be written', async () => {
+test('The service is not ready if no shard can be written', async () => {
   await failUnless('false');
   for (const shard of [0, 1]) expect(await create(idOf(shard))).toBe(503);
   expect(await readiness()).toBe(200);
@@ -115,8 +115,8 @@ test('the service is not ready if no shard can be written', async () => {
   expect(await readiness()).toBe(200);
 });
 
-test('wrong ranges never make a wrong answer', async () => {
-  // Rows of every shard, which the service takes for rows of one.
+test('Wrong shard ranges never make a wrong answer', async () => {
+  // These ids belong to all shards, but the service will take them for ids of one.
   const ids = [0, 1, 2].map(idOf);
   await service.sql('UPDATE pg_dist_shard SET shardminvalue = shardid, shardmaxvalue = shardid');
   await service.stop();

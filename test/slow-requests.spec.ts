@@ -6,7 +6,7 @@ import { ServiceProcess } from './support/service-process.js';
 import { countRows, startService, TOKEN, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
-/** In place of the shipped limits, which the first test looks at. */
+/** Replaces the default limits after the first test has checked them. */
 const SHORT = { head: 500, request: 1_000, linger: 1_000, unused: 500 };
 const TRICKLE_MS = 50;
 
@@ -14,9 +14,9 @@ const LINE = 'POST /plants HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicat
 const AUTHORIZED = `${LINE}Authorization: Bearer ${TOKEN}\r\n`;
 
 interface Slow {
-  /** Sent at once. */
+  /** Is sent at once. */
   start: string;
-  /** Sent again and again. */
+  /** Is sent repeatedly. */
   trickle?: string;
   status: number;
   error: number;
@@ -41,7 +41,7 @@ const SLOW: Record<string, Slow> = {
   },
 };
 
-/** These are answered before they are through: by the time limit it would be 408. */
+/** These are answered before the time limit, which would make the error 408. */
 const REFUSED: Record<string, Slow> = {
   'a body that stops, without a token': {
     start: `${LINE}Content-Length: 99\r\n\r\n{"id":`,
@@ -69,14 +69,14 @@ const REFUSED: Record<string, Slow> = {
 };
 const ALL = { ...SLOW, ...REFUSED };
 
-/** Sends it and goes on until the service ends the connection. @returns what came. */
+/** Sends a slow request until the service ends the connection. @returns what the service sent. */
 function send(port: number, { start, trickle }: { start: string; trickle?: string }): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     const socket = connect(port, '127.0.0.1', () => socket.write(start));
     const timer = setInterval(() => trickle !== undefined && socket.write(trickle), TRICKLE_MS);
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    // Its last bytes may meet a connection that is closed.
+    // Its last bytes may reach a closed connection.
     socket.on('error', () => undefined);
     socket.on('close', () => {
       clearInterval(timer);
@@ -93,7 +93,7 @@ describe('A slow request', () => {
   });
   afterAll(() => service.stop());
 
-  test('may take 10 seconds for its headers and 30 for all of it, and an unused connection as long as an idle one', () => {
+  test('may take 10 s for its headers and 30 s in all; a connection may be unused for 75 s', () => {
     const { limits } = service.app.get(Connections);
     expect(limits).toEqual({
       head: 10_000,
@@ -107,47 +107,47 @@ describe('A slow request', () => {
     received = new Map(Object.entries(ALL).map(([name, request]) => [name, send(service.port, request)]));
   });
 
-  test.each(Object.entries(ALL))('is answered and cut: %s', async (name, { status, error }) => {
+  test.each(Object.entries(ALL))('is answered, and ends: %s', async (name, { status, error }) => {
     expectError(parseAnswer((await received.get(name)) as Buffer), status, error);
   });
 
   test.each(['', '\r\n'])(
-    'that has not begun is no request: the connection ends without a word (%j)',
+    'that has not begun gets no answer, and its connection is closed: %j',
     async (start) => {
       expect(String(await send(service.port, { start }))).toBe('');
     },
   );
 
-  test('has a log line with the error that was answered, as every other has', () => {
+  test('has a log line with its status and error', () => {
     const lines = service
       .logs()
       .split('\n')
       .filter((line) => line.includes('"msg":"request"'))
-      .map((line) => JSON.parse(line) as Told);
-    const told = lines.map(({ status, error, client }) => ({ status, error, client })).sort(byError);
+      .map((line) => JSON.parse(line) as Logged);
+    const logged = lines.map(({ status, error, client }) => ({ status, error, client })).sort(byError);
     const expected = Object.values(ALL).map(({ status, error }) => ({ status, error, client: '127.0.0.1' }));
-    expect(told).toEqual(expected.sort(byError));
+    expect(logged).toEqual(expected.sort(byError));
   });
 
-  test('stores nothing and leaves the service as it was', async () => {
+  test('stores nothing and does not stop the service', async () => {
     expect(await countRows(service)).toBe(0);
     expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
   });
 });
 
-interface Told {
+interface Logged {
   status: number;
   error?: number | undefined;
   client: string;
 }
 
-function byError(a: Told, b: Told): number {
+function byError(a: Logged, b: Logged): number {
   return (a.error ?? 0) - (b.error ?? 0) || a.status - b.status;
 }
 
 const undo = undoAfterEach();
 
-test('Slow requests do not hold up a stop', async () => {
+test('Slow requests do not delay a stop', async () => {
   const database = await createTestDatabase();
   undo(() => database.drop());
   const service = await ServiceProcess.start({ ...database.env, LOG_LEVEL: 'info' });
@@ -155,7 +155,7 @@ test('Slow requests do not hold up a stop', async () => {
   const held = Object.values(ALL).map((request) => send(service.port, request));
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-  // None was waited for until the time limit of a stop, when it would have been cut.
+  // The stop did not wait for them until its time limit, or it would have cut them.
   expect(service.output).toMatch(/"cut":0,/);
   await Promise.all(held);
 });

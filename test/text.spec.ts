@@ -9,7 +9,7 @@ afterAll(() => service.stop());
 
 const create = (members: string, headers = {}) => post(service.port, `{${members}}`, headers);
 
-/** The bytes that the database holds for an id. */
+/** @returns the bytes that the database holds for an id, in hexadecimal. */
 async function bytesOf(id: bigint): Promise<{ name: string; tag: string | null } | undefined> {
   const [row] = await service.sql<{ name: string; tag: string | null }>(
     `SELECT encode(convert_to(name, 'UTF8'), 'hex') AS name, encode(convert_to(tag, 'UTF8'), 'hex') AS tag
@@ -37,26 +37,26 @@ describe('A text', () => {
   test.each([
     ['nothing', ''],
     ['a space', ' '],
-    ['spaces around', '  Monstera  deliciosa \t'],
+    ['white space around words', '  Monstera  deliciosa \t'],
     ['lines', '\na\r\nb\rc\n'],
     ['controls', '\u0001\b\f\u000b\u001b\u001f\u007f\u0080\u009f'],
     ['spaces of Unicode', '\u00a0\u1680\u2002\u2028\u2029\u202f\u3000'],
     ['invisible characters', '\u00ad\u200b\u200d\u2060\u180e\ufff9'],
     ['a byte order mark', '\ufeff'],
-    ['a byte order mark before and behind', '\ufeffa\ufeff'],
+    ['a byte order mark before and after', '\ufeffa\ufeff'],
     ['a composed letter', '\u00e9\u00c5\u1e69'],
     ['the same letters decomposed', 'e\u0301A\u030as\u0323\u0307'],
     ['compatibility characters', '\ufb01\u2126\u212b\u00bd\uff21'],
-    ['marks stacked', `Z${'\u0317\u0350\u0323'.repeat(50)}`],
+    ['stacked marks', `Z${'\u0317\u0350\u0323'.repeat(50)}`],
     ['right to left', '\u202e\u05d0\u0628\u202c\u2067'],
     ['dotted and dotless i, sharp s', 'Iıİi ßẞ'],
     ['Chinese, Thai, Hindi', '龟背竹 ต้นไม้ पौधा'],
     ['characters beyond the first plane', '\u{1f33f}\u{1d11e}\u{20bb7}\u{10ffff}'],
     ['emoji of several characters', '👩‍🌾🏳️‍🌈🇩🇪👍🏽'],
-    ['no characters, but valid', '\ufffe\uffff\ufdd0\u{1fffe}'],
+    ['noncharacters', '\ufffe\uffff\ufdd0\u{1fffe}'],
     ['private use', '\ue000\u{f0000}'],
     ['the replacement character itself', '\ufffd'],
-    ['the edges of the lengths in UTF-8', '\u007f\u0080\u07ff\u0800\uffff\u{10000}'],
+    ['the first and last characters of each length in UTF-8', '\u007f\u0080\u07ff\u0800\uffff\u{10000}'],
     ['quotes and backslashes', `"'\`\\\\"\\u0041\\`],
     ['SQL', `'); DROP TABLE plants; --$1 \\x41 E'\\'' $$a$$`],
     ['HTML', '<script>alert(1)</script>&amp;</pre>'],
@@ -71,7 +71,7 @@ describe('A text', () => {
         const answers = [
           await create(`"id":${asName},"name":${spelled}`),
           await create(`"id":${asTag},"name":"","tag":${spelled}`),
-          // Refused as taken, were it not equal to what is stored.
+          // A repeat is refused unless it equals what is stored.
           await create(`"id":${asName},"name":${spelled}`),
         ];
         expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -98,7 +98,7 @@ describe('A text', () => {
     ['with and without a byte order mark', 'Aloe', '\ufeffAloe'],
     ['with and without an invisible character', 'Aloe', 'Al\u200boe'],
     ['a ligature and its letters', '\ufb01', 'fi'],
-  ])('is another text when one byte differs: %s', async (_, first, second) => {
+  ])('differs from another in one byte: %s', async (_, first, second) => {
     const id = unusedId();
     await create(`"id":${id},"name":"${first}","tag":"${first}"`);
     expectError(await create(`"id":${id},"name":"${second}","tag":"${first}"`), 400, 409);
@@ -150,28 +150,28 @@ describe('Text that PostgreSQL cannot hold', () => {
 
 describe('Bytes that are not UTF-8', () => {
   test.each([
-    ['a continuation alone', '80'],
-    ['two of them', 'bfbf'],
-    ['a start alone', 'c3'],
-    ['a start of three and one', 'e282'],
-    ['a start of four and two', 'f09f8c'],
-    ['a start before another letter', 'c341'],
+    ['a continuation byte alone', '80'],
+    ['two continuation bytes', 'bfbf'],
+    ['a start byte alone', 'c3'],
+    ['two bytes of three', 'e282'],
+    ['three bytes of four', 'f09f8c'],
+    ['a start byte before a letter', 'c341'],
     ['two bytes for U+0000', 'c080'],
     ['two bytes for a slash', 'c0af'],
     ['three bytes for a slash', 'e080af'],
     ['four bytes for a slash', 'f08080af'],
-    ['three bytes for the last of two', 'e09fbf'],
+    ['three bytes for U+07FF', 'e09fbf'],
     ['a high surrogate', 'eda080'],
     ['a low surrogate', 'edb080'],
     ['a pair of surrogates (CESU-8)', 'eda0b4edb49e'],
     ['beyond U+10FFFF', 'f4908080'],
-    ['a start of five', 'f888808080'],
-    ['a start of six', 'fc8480808080'],
+    ['a sequence of five', 'f888808080'],
+    ['a sequence of six', 'fc8480808080'],
     ['FE', 'fe'],
     ['FF', 'ff'],
     ['Latin-1', 'e9'],
     ['Windows-1252 quotes', '93a494'],
-  ])('are refused wherever they stand, and never replaced: %s', async (_, bytes) => {
+  ])('are refused anywhere in the body, and never replaced: %s', async (_, bytes) => {
     const at = (before: string, after: string) =>
       Buffer.concat([Buffer.from(before), Buffer.from(bytes, 'hex'), Buffer.from(after)]);
     const message = 'The body is not UTF-8 text.';
@@ -184,10 +184,10 @@ describe('Bytes that are not UTF-8', () => {
   });
 
   test.each([
-    ['UTF-16, little end first', 'fffe', (text: string) => Buffer.from(text, 'utf16le')],
-    ['UTF-16, big end first', 'feff', (text: string) => Buffer.from(text, 'utf16le').swap16()],
-    ['UTF-32, little end first', 'fffe0000', utf32],
-  ])('are refused as an encoding of their own: %s', async (_, mark, encode) => {
+    ['UTF-16, little-endian', 'fffe', (text: string) => Buffer.from(text, 'utf16le')],
+    ['UTF-16, big-endian', 'feff', (text: string) => Buffer.from(text, 'utf16le').swap16()],
+    ['UTF-32, little-endian', 'fffe0000', utf32],
+  ])('are refused in another encoding: %s', async (_, mark, encode) => {
     const encoded = encode(`{"id":${unusedId()},"name":"a"}`);
     await expectRefused(encoded, 400);
     await expectRefused(Buffer.concat([Buffer.from(mark, 'hex'), encoded]), 400);
@@ -199,7 +199,7 @@ describe('Bytes that are not UTF-8', () => {
 });
 
 describe('A byte order mark', () => {
-  test('before the JSON is ignored, and is no part of the plant', async () => {
+  test('before the JSON is ignored', async () => {
     const id = unusedId();
     expect((await post(service.port, `\ufeff{"id":${id},"name":"a"}`)).text).toBe('{"name":"a"}');
     expect(await bytesOf(id)).toEqual({ name: hex('a'), tag: null });
@@ -208,7 +208,7 @@ describe('A byte order mark', () => {
   test.each([
     ['alone', () => '\ufeff', 'The body is empty; it must be a JSON object.'],
     ['twice', () => `\ufeff\ufeff{"id":${unusedId()},"name":"a"}`, 'The body is not valid JSON.'],
-    ['behind', () => `{"id":${unusedId()},"name":"a"}\ufeff`, 'The body is not valid JSON.'],
+    ['after the JSON', () => `{"id":${unusedId()},"name":"a"}\ufeff`, 'The body is not valid JSON.'],
     ['between members', () => `{"id":${unusedId()},\ufeff"name":"a"}`, 'The body is not valid JSON.'],
     ['after white space', () => ` \ufeff{"id":${unusedId()},"name":"a"}`, 'The body is not valid JSON.'],
   ])('is refused %s', (_, body, message) => expectRefused(body(), 400, message));
@@ -226,7 +226,7 @@ describe('The charset', () => {
     'application/json \t;\t charset=utf-8 ',
     'application/json; charset="ut\\f-8"',
     'application/json; version=1; charset=utf-8',
-  ])('may be spelled in any way: %s', async (contentType) => {
+  ])('is read as RFC 9110 writes it: %s', async (contentType) => {
     expect((await createAs(contentType)).text).toBe('{"name":"é"}');
   });
 

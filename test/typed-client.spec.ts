@@ -8,11 +8,11 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A client whose every name and type comes from openapi.json. */
+/** A client with names and types from openapi.json alone. */
 const client = (token: string) =>
   createClient<paths>({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
 
-/** JSON.stringify cannot write a bigint, which an int64 is in TypeScript. */
+/** JSON.stringify cannot write a bigint, which is the type of an int64 in TypeScript. */
 const bodySerializer = ({ id, ...text }: { id: bigint; name: string }) =>
   `{"id":${id},${JSON.stringify(text).slice(1)}`;
 
