@@ -1,12 +1,12 @@
-// For a container's health check, as there is no curl: `node healthcheck.js live` or `ready`. It asks where the service
-// listens, so it reads the environment as the service does.
+// A container's health check: `node healthcheck.js live` or `ready`. The image has no curl. It reads the environment as
+// the service does, to ask where that listens.
 import { request } from 'node:http';
 import { loadEnvFile } from 'node:process';
 
 try {
   loadEnvFile('.env');
 } catch {
-  // There need not be one.
+  // The file is optional.
 }
 const setting = (name, otherwise) => process.env[name]?.trim() || otherwise;
 
