@@ -9,12 +9,12 @@ import { needs } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { undoAfterEach } from '../support/undo.js';
 
-/** As long as the longest window of the rules, and longer than any window and `for` together. */
+/** As long as the longest window of the rules, and longer than any window plus its `for`. */
 const QUIET_MS = 50_000;
 const FIRES_WITHIN_MS = 120_000;
 const POLL_MS = 100;
 const CONNECTIONS = 4;
-/** The service has no bug that is known, so it is given two: an id that fails, and one that leaks. */
+/** The service has no known bugs, so the test adds two: an id that fails, and one that leaks. */
 const FAILING_ID = 13;
 const LEAKING_ID = 14;
 const LEAK_MEBIBYTES = 450;
@@ -25,7 +25,7 @@ BigInt.prototype.toString = function (radix) {
   return original.call(this, radix);
 };`;
 
-interface Day {
+interface Setup {
   cluster: PostgresCluster;
   service: ServiceProcess;
   prometheus: Prometheus;
@@ -45,10 +45,10 @@ const { panels } = JSON.parse(readFileSync('deploy/grafana/dashboard.json', 'utf
 const createWith = (service: ServiceProcess, id: number, headers = {}) =>
   post(service.port, `{"id":${id},"name":"plant ${id}"}`, headers);
 
-needs('postgres', 'prometheus')('Under a real Prometheus', () => {
+needs('postgres', 'prometheus')('In a real Prometheus', () => {
   const undo = undoAfterEach();
 
-  async function begin(env: Record<string, string> = {}): Promise<Day> {
+  async function begin(env: Record<string, string> = {}): Promise<Setup> {
     const cluster = await PostgresCluster.start();
     undo(() => cluster.remove());
     const service = await ServiceProcess.start({
@@ -60,7 +60,7 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
     undo(() => service.end('SIGKILL'));
     const prometheus = await Prometheus.start(service.port);
     undo(() => prometheus.stop());
-    // Before it has read the service for the first time it takes it for down.
+    // Before its first scrape, Prometheus considers the service down.
     while ((await prometheus.range('service_ready == 1')).length === 0) await delay(POLL_MS);
     while ((await prometheus.firing()).length > 0) await delay(POLL_MS);
     const load = new Load(service.port, 1_000);
@@ -68,14 +68,14 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
     return { cluster, service, prometheus, load };
   }
 
-  /** Each statement takes this long from now on. */
-  const slowDown = ({ cluster }: Day, seconds: number) =>
+  /** Makes each later statement take this long. */
+  const slowDown = ({ cluster }: Setup, seconds: number) =>
     cluster.query(`
       CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_sleep(${seconds}); RETURN NULL; END';
       CREATE TRIGGER take_time AFTER INSERT ON plants EXECUTE FUNCTION take_time()`);
 
-  async function lockTable({ cluster }: Day): Promise<() => Promise<void>> {
+  async function lockTable({ cluster }: Setup): Promise<() => Promise<void>> {
     const holder = await cluster.connect();
     undo(() => holder.end());
     await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
@@ -84,7 +84,7 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
     };
   }
 
-  /** Repeats a step until the day is over. */
+  /** Repeats a step until the test ends. */
   function repeat(step: () => unknown): void {
     const over = new AbortController();
     const running = (async () => {
@@ -99,9 +99,10 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
     });
   }
 
-  const DAYS: Record<string, { env?: Record<string, string>; begins: (day: Day) => unknown }> = {
+  /** What makes each alert fire. */
+  const CAUSES: Record<string, { env?: Record<string, string>; begins: (setup: Setup) => unknown }> = {
     PlantStoreDown: { begins: ({ service }) => service.end('SIGKILL') },
-    // Nobody creates: that is what a gateway, or a Kubernetes Service, sees to.
+    // There are no creates, because a gateway sends none to a replica that is not ready.
     PlantStoreNotReady: { begins: ({ cluster }) => cluster.stopAtOnce() },
     PlantStoreUnavailable: {
       begins: async ({ cluster, load }) => {
@@ -109,13 +110,13 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
         load.start(CONNECTIONS);
       },
     },
-    // Once, and never before.
+    // One failure is enough.
     PlantStoreFailing: {
       begins: async ({ service }) => expect((await createWith(service, FAILING_ID)).status).toBe(500),
     },
     PlantStoreRestarting: {
       begins: async ({ cluster, service, prometheus }) => {
-        // A start that takes long must not outlast the window of the rule.
+        // Wait for each start to be scraped, however long it takes.
         const starts = async () =>
           (await prometheus.range('changes(process_start_time_seconds[1h])'))[0]?.values.at(-1);
         for (let restarts = 1; restarts <= 3; restarts++) {
@@ -132,14 +133,14 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
     },
     PlantStoreOverloaded: {
       env: { DATABASE_TIMEOUT_MS: '600000' },
-      begins: async (day) => {
-        const unlock = await lockTable(day);
-        day.load.start(1_200);
-        // Before the load is stopped, which waits for its answers.
+      begins: async (setup) => {
+        const unlock = await lockTable(setup);
+        setup.load.start(1_200);
+        // Unlock before the load stops, which waits for its answers.
         undo(unlock);
       },
     },
-    // As a limit of the CPU does that is too low.
+    // A CPU limit that is too low has the same effect.
     PlantStoreBusy: {
       begins: ({ service }) =>
         repeat(async () => {
@@ -148,32 +149,32 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
           service.child.kill('SIGCONT');
         }),
     },
-    // Three that take long to fire and have nothing to do with each other.
+    // These three are independent and take long to fire, so they share a test.
     'PlantStoreMemory, PlantStoreRefusesTokens, PlantStoreSlow': {
-      begins: async (day) => {
-        await createWith(day.service, LEAKING_ID);
-        await slowDown(day, 0.7);
-        day.load.start(1);
-        repeat(() => createWith(day.service, 1, { Authorization: 'Bearer rotated-away' }));
+      begins: async (setup) => {
+        await createWith(setup.service, LEAKING_ID);
+        await slowDown(setup, 0.7);
+        setup.load.start(1);
+        repeat(() => createWith(setup.service, 1, { Authorization: 'Bearer rotated-away' }));
       },
     },
   };
 
-  test('there is a bad day for every alert', () => {
-    const theirs = Object.keys(DAYS).flatMap((names) => names.split(', '));
-    expect(theirs.sort()).toEqual([...alerts].sort());
+  test('every alert is tested', () => {
+    const tested = Object.keys(CAUSES).flatMap((names) => names.split(', '));
+    expect(tested.sort()).toEqual([...alerts].sort());
   });
 
-  test.each(Object.entries(DAYS))(
-    'on its bad day, and not before, fires %s',
+  test.each(Object.entries(CAUSES))(
+    'an alert fires after its fault, and not before: %s',
     async (names, { env, begins }) => {
-      const day = await begin(env);
-      await begins(day);
+      const setup = await begin(env);
+      await begins(setup);
       const begun = performance.now();
       let firing: string[];
       do {
         await delay(POLL_MS);
-        firing = await day.prometheus.firing();
+        firing = await setup.prometheus.firing();
         if (performance.now() - begun > FIRES_WITHIN_MS)
           throw new Error(`only ${firing.join() || 'nothing'} fires`);
       } while (!names.split(', ').every((name) => firing.includes(name)));
@@ -182,7 +183,7 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
   );
 
   test(
-    'nothing fires on a quiet day',
+    'no alert fires while nothing is wrong',
     async () => {
       const { prometheus, load } = await begin();
       load.start(CONNECTIONS);
@@ -199,16 +200,16 @@ needs('postgres', 'prometheus')('Under a real Prometheus', () => {
   );
 
   test(
-    'every panel of the dashboard shows a day on which everything happens',
+    'every panel of the dashboard has data when creates succeed and fail in every way',
     async () => {
-      const day = await begin({ DATABASE_POOL_SIZE: '2' });
-      const { service, prometheus, load } = day;
+      const setup = await begin({ DATABASE_POOL_SIZE: '2' });
+      const { service, prometheus, load } = setup;
       load.start(CONNECTIONS);
       repeat(() => createWith(service, 1));
       repeat(() => post(service.port, '{"id":1,"name":"another"}'));
       repeat(() => createWith(service, 1, { Authorization: undefined }));
       repeat(() => createWith(service, FAILING_ID));
-      const unlock = await lockTable(day);
+      const unlock = await lockTable(setup);
       const shows = async (expr: string) =>
         (await prometheus.range(expr)).some(({ values }) => values.some((value) => value > 0));
       while (!(await shows('plants_creates_total{outcome="unavailable"}'))) await delay(POLL_MS);

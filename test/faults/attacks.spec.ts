@@ -9,7 +9,7 @@ import { TOKEN } from '../support/service.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { undoAfterEach } from '../support/undo.js';
 
-/** What Node takes of a container of 512 MiB, and what the process may then have in RAM, in MiB. */
+/** The heap limit that Node.js chooses in a container of 512 MiB, and the most that may be resident, in MiB. */
 const HEAP_MB = 256;
 const RESIDENT_MB = 400;
 const MB = 1024 * 1024;
@@ -23,13 +23,13 @@ const plant = (id: number) => `{"id":${id},"name":"plant ${id}"}`;
 const withLength = (body: string | Buffer, lines = '') =>
   `${HEAD}${lines}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
 
-/** Connections of one attack, all of which end with it. */
+/** The connections of one attack. */
 class Attackers {
   readonly sockets: Socket[] = [];
 
   constructor(private readonly port: number) {}
 
-  /** Opens a connection and writes to it. Its client reads nothing if it `isDeaf`. */
+  /** Opens a connection and writes to it. @param isDeaf makes the client read nothing. */
   open(bytes: string | Buffer, isDeaf = false): Socket {
     const socket = connect(this.port, '127.0.0.1', () => socket.write(bytes));
     socket.on('error', () => undefined);
@@ -48,13 +48,13 @@ class Attackers {
   }
 }
 
-/** Each begins an attack; it goes on by itself until the connections end. */
+/** Each begins an attack, which lasts until its connections end. */
 const ATTACKS: Record<string, { begin: (attackers: Attackers) => void | Promise<void>; seconds: number }> = {
-  'requests that nobody waits for, with no token': {
+  'pages whose client reads no answer': {
     begin: (attackers) => attackers.openMany(100, BUNDLE.repeat(1_200), true),
     seconds: 15,
   },
-  'creates that nobody waits for': {
+  'creates whose client reads no answer': {
     begin: (attackers) => attackers.openMany(100, (withLength(plant(1)) + plant(1)).repeat(1_200), true),
     seconds: 15,
   },
@@ -91,7 +91,7 @@ const ATTACKS: Record<string, { begin: (attackers: Attackers) => void | Promise<
       attackers.openMany(2_000, `${HEAD}Content-Length: 16384\r\n\r\n${' '.repeat(16_000)}`),
     seconds: 10,
   },
-  'bodies that grow a thousand times when they are decoded': {
+  'gzip bodies that grow a thousand times': {
     begin: (attackers) => {
       const body = gzipSync(Buffer.alloc(MB - 1, ' '));
       for (let n = 0; n < 400; n++)
@@ -102,7 +102,7 @@ const ATTACKS: Record<string, { begin: (attackers: Attackers) => void | Promise<
     },
     seconds: 10,
   },
-  'brotli, whose window alone is 16 MB': {
+  'brotli, whose window takes 16 MB': {
     begin: (attackers) =>
       attackers.openMany(400, `${withLength('x'.repeat(26), 'Content-Encoding: br\r\n')}${'x'.repeat(26)}`),
     seconds: 5,
@@ -130,7 +130,7 @@ const ATTACKS: Record<string, { begin: (attackers: Attackers) => void | Promise<
   },
 };
 
-describe('Beside an attack a good client is served, in little memory:', () => {
+describe('During an attack the service answers good clients and needs little memory:', () => {
   const undo = undoAfterEach();
   let database: TestDatabase;
   let service: ServiceProcess;

@@ -9,21 +9,21 @@ import { SmallDisk } from '../support/small-disk.js';
 import { undoAfterEach } from '../support/undo.js';
 
 const SECOND = 1_000;
-/** How long the faults last that last until somebody ends them. */
+/** How long each fault lasts. */
 const FROZEN_MS = 30 * SECOND;
 const LOCKED_MS = 30 * SECOND;
 const BROKEN_MS = 6 * SECOND;
 
-/** DATABASE_TIMEOUT_MS, as it is unless it is set, and what a busy machine may take on top of it. */
+/** The default of DATABASE_TIMEOUT_MS, and an allowance for a busy machine. */
 const TIMEOUT_MS = 4 * SECOND;
 const SLACK_MS = 1 * SECOND;
-/** The longest from a fault, or from its end, until /health/ready tells of it. */
+/** The longest time from the begin or end of a fault until /health/ready shows it. */
 const NOTICE_MS = TIMEOUT_MS + SLACK_MS;
 const HEALTHY_MS = 2 * SECOND;
 const PROBE_MS = 100;
 const CONNECTIONS = 16;
 const MEMORY_GROWTH_MB = 4;
-/** DATABASE_POOL_SIZE, as it is unless it is set. */
+/** The default of DATABASE_POOL_SIZE. */
 const POOL_SIZE = 4;
 const FIRST_AFTERWARDS = 1_000_000_000;
 const DISK_MB = 128;
@@ -33,13 +33,13 @@ const FILL_PAUSE_MS = 50;
 interface Fault {
   name: string;
   lastsMs: number;
-  /** Whether creates fail while it lasts. Where not, every create must succeed. */
+  /** Whether creates fail during the fault. If not, every create must succeed. */
   isOutage: boolean;
   env?: Record<string, string>;
   settings?: Record<string, string>;
-  /** What of it is to be on a small disk, which takes root to mount. */
+  /** What is on a small disk, which only root may mount. */
   onSmallDisk?: 'the table' | 'everything';
-  /** @returns what ends the fault. */
+  /** @returns a function that ends the fault. */
   begin: (server: Server) => (() => unknown) | Promise<() => unknown>;
 }
 
@@ -54,14 +54,14 @@ async function lockTable({ cluster }: Server): Promise<() => Promise<void>> {
   const holder = await cluster.connect('plants');
   await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
   return async () => {
-    // Statements that were given up must not pile up on the server behind the lock.
+    // Abandoned statements must not pile up on the server behind the lock.
     const waiting = await sessions(cluster);
     await holder.end();
     expect(waiting).toBeLessThanOrEqual(POOL_SIZE);
   };
 }
 
-/** Takes every connection that is not reserved for the superuser, those of the service included. */
+/** Takes every connection that is not reserved for the superuser, and those of the service too. */
 async function takeConnections({ cluster }: Server): Promise<() => Promise<void>> {
   const taken: pg.Client[] = [];
   const takeOne = async () => {
@@ -146,7 +146,7 @@ const FAULTS: Fault[] = [
       disk?.fill(DISK_LEFT_BYTES);
       return async () => {
         disk?.makeRoom();
-        // Without room for its log it may have given up.
+        // PostgreSQL stops if it has no room for its write-ahead log.
         if (!cluster.isRunning) await cluster.start();
       };
     },
@@ -168,10 +168,10 @@ const FAULTS: Fault[] = [
   },
 ];
 
-/** Asks both probes again and again. */
+/** Polls both probes. */
 class ProbeWatch {
   readonly live = new Set<number | undefined>();
-  /** When /health/ready first said 503, and then 200 again. */
+  /** When /health/ready first said 503, and then 200 again, by performance.now(). */
   notReadyAt: number | undefined;
   readyAgainAt: number | undefined;
   readonly #timer: NodeJS.Timeout;
@@ -181,9 +181,9 @@ class ProbeWatch {
       void service.probe('live').then((status) => this.live.add(status));
       void service.probe('ready').then((status) => {
         if (status !== 200) {
-          this.notReadyAt ??= Date.now();
+          this.notReadyAt ??= performance.now();
           this.readyAgainAt = undefined;
-        } else if (this.notReadyAt !== undefined) this.readyAgainAt ??= Date.now();
+        } else if (this.notReadyAt !== undefined) this.readyAgainAt ??= performance.now();
       });
     }, PROBE_MS);
   }
@@ -197,6 +197,9 @@ async function sessions(cluster: PostgresCluster): Promise<number> {
   const [row] = await cluster.query<{ count: string }>(`SELECT count(*) ${SERVICE_SESSIONS}`);
   return Number(row?.count);
 }
+
+const elapsed = (from: number, to: number | undefined) =>
+  to === undefined ? 'never' : Math.round(to - from);
 
 needs('postgres')('PostgreSQL', () => {
   const undo = undoAfterEach();
@@ -214,7 +217,7 @@ needs('postgres')('PostgreSQL', () => {
 
   describe.each(FAULTS)('$name', (fault) => {
     (fault.onSmallDisk === undefined ? test : needsRoot())(
-      'loses nothing acknowledged, is told as 503 in time, and is over without a restart of the service',
+      'loses no acknowledged plant, is answered 503 in time, and needs no restart of the service',
       async () => {
         const { name, lastsMs, isOutage, env, begin } = fault;
         const { cluster, disk } = await startServer(fault);
@@ -230,15 +233,15 @@ needs('postgres')('PostgreSQL', () => {
         undo(() => watch.stop());
         load.start(CONNECTIONS);
         const end = await begin({ cluster, disk });
-        // The disk is full when a create has failed. A new segment of the log needs room at once.
+        // The disk is full when a create fails. A new WAL segment needs room at once.
         while (disk !== undefined && load.unavailable === 0) {
           await cluster.query('SELECT pg_switch_wal()').catch(() => undefined);
           await delay(FILL_PAUSE_MS);
         }
-        const begun = Date.now();
+        const begun = performance.now();
         await delay(lastsMs);
         await end();
-        const ended = Date.now();
+        const ended = performance.now();
         const first = await load.create(FIRST_AFTERWARDS);
         await delay(NOTICE_MS);
         watch.stop();
@@ -253,8 +256,8 @@ needs('postgres')('PostgreSQL', () => {
           '503': load.unavailable,
           'slowest 503 (ms)': Math.round(load.slowestUnavailableMs),
           unanswered: load.unanswered,
-          'not ready after (ms)': watch.notReadyAt === undefined ? 'never' : watch.notReadyAt - begun,
-          'ready again after (ms)': watch.readyAgainAt === undefined ? 'never' : watch.readyAgainAt - ended,
+          'not ready after (ms)': elapsed(begun, watch.notReadyAt),
+          'ready again after (ms)': elapsed(ended, watch.readyAgainAt),
           'memory growth (MB)': growth.toFixed(1),
         });
         expect({ lost, wrong: load.wrong, unanswered: load.unanswered, first }).toEqual({

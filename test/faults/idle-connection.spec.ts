@@ -4,7 +4,7 @@ import { Load } from '../support/load.js';
 import { report } from '../support/report.js';
 import { startService, type TestService } from '../support/service.js';
 
-/** Longer than the server gives the headers of a request, and than the 5 s for which Node keeps a connection by itself. */
+/** Longer than the 10 s for the headers of a request, and than the 5 s after which Node.js closes an idle connection. */
 const IDLE_MS = 12_000;
 
 describe('A keep-alive connection', () => {
@@ -17,7 +17,7 @@ describe('A keep-alive connection', () => {
   afterAll(() => service.stop());
 
   test(
-    `may be idle for ${IDLE_MS / 1_000} s between two requests, as one of a gateway's is`,
+    `may be idle for ${IDLE_MS / 1_000} s between two requests, as those of gateways are`,
     async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       let connections = 0;

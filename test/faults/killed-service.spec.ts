@@ -10,7 +10,7 @@ import { undoAfterEach } from '../support/undo.js';
 
 const KILLS = 20;
 const CONNECTIONS = 16;
-/** The kill comes at another moment of the load each time. */
+/** Each kill comes at a different moment of the load. */
 const SHORTEST_LOAD_MS = 150;
 const LONGER_EACH_TIME_MS = 20;
 const FIRST_START_STEP_MS = 200;
@@ -19,7 +19,7 @@ const TIME_LIMIT_MS = 300_000;
 describe('A service that is killed (SIGKILL)', () => {
   const undo = undoAfterEach();
 
-  /** Kills it under load and starts it again, over and over; what was not acknowledged is sent again each time. */
+  /** Kills the service under load and starts it again, many times. Plants that it did not acknowledge are sent again. */
   async function killUnderLoad(env: Record<string, string>): Promise<Load> {
     let service = await ServiceProcess.start(env);
     undo(() => service.end('SIGKILL'));
@@ -44,13 +44,13 @@ describe('A service that is killed (SIGKILL)', () => {
       'not answered, and 200 when sent again': load.unanswered,
     });
     expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
-    // Else the kills missed the load.
+    // Otherwise the kills missed the load.
     expect(load.unanswered).toBeGreaterThan(KILLS);
   }
 
   needs('postgres')('on a server database', () => {
     test(
-      `loses nothing acknowledged, ${KILLS} times`,
+      `loses no acknowledged plant in ${KILLS} kills`,
       async () => {
         const cluster = await PostgresCluster.start();
         undo(() => cluster.remove());
@@ -64,7 +64,7 @@ describe('A service that is killed (SIGKILL)', () => {
 
   describe('on the embedded database', () => {
     test(
-      `loses nothing acknowledged, ${KILLS} times`,
+      `loses no acknowledged plant in ${KILLS} kills`,
       async () => {
         const folder = new DataFolder();
         undo(() => folder.remove());
@@ -99,7 +99,7 @@ describe('A service that is killed (SIGKILL)', () => {
           }
           await service.end('SIGKILL');
           kills++;
-          // Once the database is made, the rest of its first start is gone through from the beginning.
+          // When the database exists, step through the rest of the first start from its beginning.
           const isMade = existsSync(folder.database);
           moment = isMade && !wasMade ? FIRST_START_STEP_MS : moment + FIRST_START_STEP_MS;
         }

@@ -8,27 +8,24 @@ import { undoAfterEach } from '../support/undo.js';
 
 const SECOND = 1_000;
 const OVERLOAD_MS = 60 * SECOND;
-/** How many times more creates are sent than the store can take. */
+/** How many times more creates are sent than the database can store. */
 const TIMES = 10;
-/**
- * How long the store takes over each statement. So slow a store has its limit far below what this machine can send, and
- * ten times more can be offered to it.
- */
+/** How long each statement takes. With so slow a database, this machine can send ten times more than it can store. */
 const STATEMENT_SECONDS = 1;
 const CAPACITY_MS = 5 * SECOND;
 const CAPACITY_CONNECTIONS = 512;
-/** DATABASE_TIMEOUT_MS, as it is unless it is set, and what a busy machine may take on top of it. */
+/** The default of DATABASE_TIMEOUT_MS, and an allowance for a busy machine. */
 const LIMIT_MS = 4 * SECOND + 2 * SECOND;
 const RECOVERY_MS = 5 * SECOND;
-/** What the Kubernetes manifest allows a replica. */
+/** The memory limit of a replica in the Kubernetes manifest. */
 const RESIDENT_MB = 512;
 const MEMORY_GROWTH_MB = 4;
 
-needs('postgres')('Ten times more creates than the store can take', () => {
+needs('postgres')('Ten times more creates than the database can store', () => {
   const undo = undoAfterEach();
 
   test(
-    `are answered in time for ${OVERLOAD_MS / SECOND} s, as many as before with 200, and the rest with 503`,
+    `are answered in time for ${OVERLOAD_MS / SECOND} s: at least half as many as before with 200, the rest with 503`,
     async () => {
       const cluster = await PostgresCluster.start();
       undo(() => cluster.remove());
@@ -58,7 +55,7 @@ needs('postgres')('Ten times more creates than the store can take', () => {
       const lost = await load.lost((sql) => cluster.query(sql));
 
       const kept = load.acknowledged.size / (OVERLOAD_MS / SECOND);
-      report(`${TIMES} times more creates than the store can take`, {
+      report(`${TIMES} times more creates than the database can store`, {
         seconds: OVERLOAD_MS / SECOND,
         'capacity (creates/s)': Math.round(capacity),
         offered: load.acknowledged.size + load.open.size,
@@ -68,7 +65,7 @@ needs('postgres')('Ten times more creates than the store can take', () => {
         unanswered: load.unanswered,
         'slowest 200 (ms)': Math.round(load.slowestAcknowledgedMs),
         'slowest 503 (ms)': Math.round(load.slowestUnavailableMs),
-        'creates/s stored meanwhile': Math.round(kept),
+        'creates/s stored during the overload': Math.round(kept),
         'creates/s afterwards': Math.round(recovered),
         'highest resident memory (MB)': Math.round(resident),
         'memory growth (MB)': growth.toFixed(1),
@@ -90,7 +87,7 @@ needs('postgres')('Ten times more creates than the store can take', () => {
   );
 });
 
-/** Creates a second that the store takes when as many wait as it likes. */
+/** @returns how many creates per second the database stores when enough of them wait. */
 async function measure(load: Load, milliseconds: number): Promise<number> {
   await load.during(milliseconds, CAPACITY_CONNECTIONS);
   return load.acknowledged.size / (milliseconds / SECOND);

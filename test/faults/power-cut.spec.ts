@@ -14,13 +14,13 @@ const LONGER_EACH_TIME_MS = 80;
 const FIRST_START_STEP_MS = 50;
 const TIME_LIMIT_MS = 300_000;
 
-// One service on one disk goes through all of this, in this order.
+// The tests use one service on one disk, in this order.
 describe('The embedded database', () => {
   const disk = new SyncedDisk();
   const dataDir = join('new', 'data');
   let service: ServiceProcess;
   let load: Load;
-  /** By what is in the data folder, a copy of the disk as a power cut during the first start would leave it. */
+  /** Copies of the data folder as a power cut during the first start would leave it, by the names in the folder. */
   const cutsOfTheFirstStart = new Map<string, string>();
 
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe('The embedded database', () => {
     disk.remove();
   });
 
-  /** @returns the data folder as a power cut at this moment would leave it. The service goes on. */
+  /** @returns a copy of the data folder as a power cut at this moment would leave it. The service keeps running. */
   function cut(): string {
     service.child.kill('SIGSTOP');
     try {
@@ -49,7 +49,7 @@ describe('The embedded database', () => {
     }
   }
 
-  /** Starts another service on a data folder, has it create a plant, and stops it. */
+  /** Starts another service on a data folder, creates a plant, and stops it. */
   async function startOn(folder: string, id: number): Promise<void> {
     const survivor = await ServiceProcess.spawn({ DATA_DIR: folder });
     try {
@@ -74,7 +74,7 @@ describe('The embedded database', () => {
   );
 
   test(
-    `loses nothing acknowledged by a power cut, at ${CUTS_UNDER_LOAD} moments of a load`,
+    `loses no acknowledged plant in ${CUTS_UNDER_LOAD} power cuts under load`,
     async () => {
       const lost: number[] = [];
       for (let moment = 0; moment < CUTS_UNDER_LOAD; moment++) {
@@ -98,7 +98,7 @@ describe('The embedded database', () => {
   );
 
   test(
-    'ends the service if the disk fails to take a commit, and acknowledges nothing that the next start does not have',
+    'ends the service if an fsync fails, and the next start has every acknowledged plant',
     async () => {
       disk.fail();
       expect(await load.create(1_000_001)).toBe(false);

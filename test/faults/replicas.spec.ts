@@ -11,7 +11,7 @@ import { ServiceProcess } from '../support/service-process.js';
 const REPLICAS = 4;
 const LOAD_MS = 3_000;
 const LOCKED_MS = 10_000;
-/** DATABASE_TIMEOUT_MS, as it is unless it is set, and what a busy machine may take on top of it. */
+/** The default of DATABASE_TIMEOUT_MS, and an allowance for a busy machine. */
 const LIMIT_MS = 4_000 + 1_000;
 const SUITE_MS = 600_000;
 const MIGRATION_MS = 3_000;
@@ -42,7 +42,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     ['behind PgBouncer in transaction mode', (database) => bouncer.url(database)],
   ];
 
-  test.each(ROUTES)(`start ${REPLICAS} at once on an empty database, %s`, async (route, url) => {
+  test.each(ROUTES)(`may start ${REPLICAS} at once on an empty database, %s`, async (route, url) => {
     const database = route.startsWith('behind') ? 'pooled' : 'direct';
     await cluster.query(`CREATE DATABASE ${database}`);
     for (let index = 0; index < REPLICAS; index++)
@@ -62,7 +62,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     ).toEqual(Array(2 * REPLICAS).fill(0));
   });
 
-  test("wait for each other's migration, also where the server ends the wait", async () => {
+  test("wait for each other's migration, even if lock_timeout ends the wait", async () => {
     await cluster.query('CREATE DATABASE migrating');
     await cluster.query(`ALTER DATABASE migrating SET lock_timeout = '200ms'`);
     const other = await cluster.connect('migrating');
@@ -76,7 +76,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     await service.ready();
   });
 
-  test('keep a column that they do not know, over a restart', async () => {
+  test('keep a column that they do not know over a restart', async () => {
     await cluster.query('CREATE DATABASE extended');
     const first = await ServiceProcess.start({ DATABASE_URL: cluster.url('extended') });
     running.push(first);
@@ -94,7 +94,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     ]);
   });
 
-  test('leave no statements behind on the server when they give them up behind PgBouncer', async () => {
+  test('leave no abandoned statements on the server behind PgBouncer', async () => {
     await cluster.query('CREATE DATABASE locked');
     const service = await ServiceProcess.start({ DATABASE_URL: bouncer.url('locked') });
     running.push(service);
@@ -121,19 +121,19 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     });
     expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
     expect(load.slowestUnavailableMs).toBeLessThan(LIMIT_MS);
-    // Two statements at a time, and a probe where one asks.
+    // Two statements at a time, and perhaps one of a readiness check.
     expect(Number(waiting?.count)).toBeLessThanOrEqual(3);
   });
 
   test(
     'pass the whole HTTP suite behind PgBouncer in transaction mode',
     async () => {
-      // Left out: what has no database, or one of its own.
+      // These need no database, or have their own.
       const leftOut =
         '/(embedded|deploy|monitoring|npm-start|documented-commands|contract-judge|cost-of-bad-input)\\.spec\\.ts$';
       const args = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
       const env: NodeJS.ProcessEnv = { ...process.env, TEST_DATABASE_URL: bouncer.url('postgres') };
-      // It is this run's, and the other would remove it at its end.
+      // The template belongs to this run, and the other run would remove it at its end.
       delete env.PLANT_STORE_TEST_TEMPLATE;
       const selected = ['--selectProjects', 'service', '--testPathIgnorePatterns', leftOut, '--', 'test/'];
       const jest = spawn(process.execPath, [...args, ...selected], { env });
