@@ -7,7 +7,7 @@ export interface FailureOptions {
   log?: 'warn' | 'error';
 }
 
-/** A request that is refused. Whatever refuses one throws this or hands it over; only this room turns it into bytes. */
+/** A request that is refused. Whatever refuses one throws this or hands it over; only this folder turns it into bytes. */
 export class Failure extends Error {
   override name = 'Failure';
   readonly headers: Readonly<Record<string, string>>;
