@@ -1,7 +1,7 @@
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { programPath } from '../support/machine.js';
 
-/** Debian's Chromium as root, without anything that it does for itself; `*.example` is this machine. */
+/** Lets Chromium run as root, without its own background traffic, and resolves `*.example` to this machine. */
 const ARGUMENTS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -17,10 +17,10 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: programPath('chromium') as string, args: ARGUMENTS });
 }
 
-/** A page in a browser profile of its own. */
+/** A page in a new browser profile. */
 export interface WatchedPage {
   page: Page;
-  /** What a developer would see as wrong: console errors and warnings, exceptions, requests that failed or left the page's host. */
+  /** Console errors and warnings, exceptions, failed requests, and requests to another host. */
   complaints: string[];
 }
 

@@ -13,7 +13,7 @@ interface Seen {
   blocked?: true;
 }
 
-needs('chromium')('a page at another origin', () => {
+needs('chromium')('A page of another origin', () => {
   let browser: Browser;
   let pages: Server;
   let origin: (host: string) => string;
@@ -39,7 +39,7 @@ needs('chromium')('a page at another origin', () => {
     await Promise.all([open.stop(), closed.stop()]);
   });
 
-  /** What a script of a page at the host gets to see when it creates a plant. */
+  /** Creates a plant from a page of the host. @returns what its script sees of the answer. */
   async function createFrom(host: string, service: TestService, body: string, token = TOKEN): Promise<Seen> {
     const page = await browser.newPage();
     await page.goto(origin(host));
@@ -62,7 +62,7 @@ needs('chromium')('a page at another origin', () => {
     return seen;
   }
 
-  test('creates a plant where its origin is listed, and can read the answer and its request id', async () => {
+  test('creates a plant if its origin is listed, and can read the answer and the request id', async () => {
     const id = unusedId();
     const seen = await createFrom('allowed', open, `{"id":${id},"name":"a"}`);
     expect(seen).toEqual({ status: 200, text: '{"name":"a"}', requestId: expect.any(String) as string });
@@ -70,23 +70,23 @@ needs('chromium')('a page at another origin', () => {
   });
 
   test.each([
-    ['a body that is refused', '{"id":"1","name":"a"}', TOKEN, 400],
-    ['a token that is refused', '{"id":1,"name":"a"}', 'other', 401],
-  ])('can read why: %s', async (_, body, token, status) => {
+    ['a bad body', '{"id":"1","name":"a"}', TOKEN, 400],
+    ['a bad token', '{"id":1,"name":"a"}', 'other', 401],
+  ])('can read why its request is refused: %s', async (_, body, token, status) => {
     const seen = await createFrom('allowed', open, body, token);
     expect(seen).toMatchObject({ status, text: expect.stringContaining('"message"') as string });
   });
 
   test.each([
     ['its origin is not listed', 'other', () => open],
-    ['no origin is', 'allowed', () => closed],
-  ])('creates nothing where %s', async (_, host, service) => {
+    ['no origin is listed', 'allowed', () => closed],
+  ])('creates nothing if %s', async (_, host, service) => {
     const id = unusedId();
     expect(await createFrom(host, service(), `{"id":${id},"name":"a"}`)).toEqual({ blocked: true });
     expect(await rowOf(service(), id)).toBeUndefined();
   });
 
-  test('is let ask without a token what it may send', async () => {
+  test('gets an answer to its preflight request without a token', async () => {
     const preflight = (service: TestService, from: string) =>
       exchange(service.port, [
         `OPTIONS /plants HTTP/1.1\r\nHost: a\r\nOrigin: ${from}\r\nAccess-Control-Request-Method: POST\r\n` +

@@ -9,7 +9,7 @@ import { rowOf, startService, TOKEN, unusedId, type TestService } from '../suppo
 
 const SCREENSHOTS = 'artifacts/screenshots';
 const MOST_TAB_STOPS = 60;
-/** In the page: the status of what each of its links leads to. */
+/** A script for the page: follows each of its links and returns the statuses. */
 const FOLLOW_LINKS = `Promise.all([...document.querySelectorAll('a[href]')].map(async ({ href }) => (await fetch(href)).status))`;
 
 interface Body {
@@ -21,7 +21,7 @@ interface Body {
 const bodyField = (page: Page) => page.locator('textarea.body-param__text');
 const exampleOf = async (page: Page) => JSON.parse(await bodyField(page).inputValue()) as Body;
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-/** What Swagger UI shows as the answer. */
+/** The status that Swagger UI shows. */
 const shownStatus = (page: Page) => page.locator('.live-responses-table .response .response-col_status');
 const shownBody = async (page: Page) =>
   JSON.parse(await page.locator('.live-responses-table pre').first().innerText()) as unknown;
@@ -40,7 +40,7 @@ async function answerTo(page: Page, act: () => Promise<void>): Promise<Response>
     page.waitForResponse((candidate) => candidate.request().method() === 'POST'),
     act(),
   ]);
-  // Swagger UI shows it a moment later.
+  // Swagger UI shows the answer a moment later.
   await shownStatus(page)
     .and(page.getByText(String(response.status()), { exact: true }))
     .waitFor();
@@ -61,7 +61,7 @@ needs('chromium')('Swagger UI', () => {
     await service.stop();
   });
 
-  test('leads a person from the root to a stored plant', async () => {
+  test('leads a user from the root to a stored plant', async () => {
     const { page, complaints } = await openPage(browser, service.url);
     await button(page, 'Execute').waitFor();
     expect(page.url()).toBe(`${service.url}/docs`);
@@ -90,14 +90,14 @@ needs('chromium')('Swagger UI', () => {
       message: 'id is taken by another plant, with another name or tag.',
     });
     await screenshot(page, 'refused-1280');
-    // Chromium tells of each status from 400 on; nothing else came.
+    // Chromium complains of each status from 400 on, and of nothing else.
     expect(complaints.splice(0)).toEqual([expect.stringContaining('status of 400')]);
 
     await bodyField(page).fill('{"id":9223372036854775807,"name":"exact"}');
     expect((await execute(page)).status()).toBe(200);
     expect(await rowOf(service, 9223372036854775807n)).toMatchObject({ id: '9223372036854775807' });
 
-    // The token is gone with the page: what a browser stores, every script of the origin can read.
+    // The page does not store the token, because every script of the origin could read it.
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
     await page.reload();
     await button(page, 'Execute').waitFor();
@@ -105,7 +105,7 @@ needs('chromium')('Swagger UI', () => {
     expect(complaints.splice(0)).toEqual([expect.stringContaining('status of 401')]);
   });
 
-  test('shows the parameters of an operation that has some, and of no other', async () => {
+  test('shows parameters only for an operation that has some', async () => {
     const extended = await startService({ root: withSecondOperation });
     try {
       const { page } = await openPage(browser, `${extended.url}/docs`);
@@ -116,7 +116,7 @@ needs('chromium')('Swagger UI', () => {
     }
   });
 
-  test('shows what answers a person who has no token', async () => {
+  test('shows the 401 to a user who has no token', async () => {
     const { page } = await openPage(browser, `${service.url}/docs`);
     expect((await execute(page)).status()).toBe(401);
     expect(await shownBody(page)).toEqual({
@@ -126,7 +126,7 @@ needs('chromium')('Swagger UI', () => {
   });
 
   test.each(['http://localhost', 'http://127.0.0.1', 'http://plants.example'])(
-    'works at %s without a complaint of the browser',
+    'works at %s without a warning of the browser',
     async (host) => {
       await createPlant(`${host}:${service.port}`);
     },
@@ -140,13 +140,13 @@ needs('chromium')('Swagger UI', () => {
       });
       afterAll(() => gateway.stop());
 
-      test('works without a complaint of the browser', async () => {
+      test('works without a warning of the browser', async () => {
         await createPlant(`http://plants.example:${gateway.port}/store`);
       });
     });
   });
 
-  /** The way of a person at one address, `/docs` below which the page is, with all of the page opened. */
+  /** Creates a plant in the page below the address, opens all of the page, and expects no complaint. */
   async function createPlant(address: string): Promise<void> {
     const { page, complaints } = await openPage(browser, `${address}/docs`);
     await authorize(page);
@@ -163,7 +163,7 @@ needs('chromium')('Swagger UI', () => {
     for (const fold of await page.locator('.models button[aria-expanded=false]').all()) await fold.click();
   }
 
-  test('fits a telephone of 400 px, opened up and with an answer in it', async () => {
+  test('fits a screen of 400 px, even with everything open and an answer shown', async () => {
     const { page } = await openPage(browser, `${service.url}/docs`, 400);
     const overhang = () => page.evaluate('document.documentElement.scrollWidth - innerWidth');
     await button(page, 'Execute').waitFor();
@@ -182,7 +182,7 @@ needs('chromium')('Swagger UI', () => {
     expect(await overhang()).toBe(0);
   });
 
-  test('needs nothing but a keyboard', async () => {
+  test('can be used with a keyboard alone', async () => {
     const id = unusedId();
     const { page, complaints } = await openPage(browser, `${service.url}/docs`);
     await button(page, 'Execute').waitFor();
@@ -210,7 +210,7 @@ needs('chromium')('Swagger UI', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('is served under a policy that allows nothing inline, no eval and no other host', async () => {
+  test('has a Content-Security-Policy that allows no inline code, no eval and no other host', async () => {
     const response = await fetch(`${service.url}/docs`);
     const policy = response.headers.get('content-security-policy') ?? '';
     expect(policy.split(';').sort()).toEqual([
@@ -225,14 +225,14 @@ needs('chromium')('Swagger UI', () => {
     ]);
   });
 
-  test('says so when the document cannot be had', async () => {
+  test('says so if the document cannot be loaded', async () => {
     const page = await browser.newPage();
     await page.route('**/openapi.json', (route) => route.abort());
     await page.goto(`${service.url}/docs`);
     await page.getByText('The service cannot be reached').waitFor();
   });
 
-  test('lets the browser keep what has not changed', async () => {
+  test('lets the browser revalidate its cache', async () => {
     const get = (more = '') =>
       exchange(service.port, [
         `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n${more}Connection: close\r\n\r\n`,

@@ -17,7 +17,7 @@ const BROKEN_MS = 6 * SECOND;
 /** The default of DATABASE_TIMEOUT_MS, and an allowance for a busy machine. */
 const TIMEOUT_MS = 4 * SECOND;
 const SLACK_MS = 1 * SECOND;
-/** The longest time from the begin or end of a fault until /health/ready shows it. */
+/** The longest time from the beginning or end of a fault until /health/ready shows it. */
 const NOTICE_MS = TIMEOUT_MS + SLACK_MS;
 const HEALTHY_MS = 2 * SECOND;
 const PROBE_MS = 100;

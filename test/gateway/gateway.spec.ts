@@ -13,16 +13,17 @@ import { ServiceProcess } from '../support/service-process.js';
 import { startService, unusedId } from '../support/service.js';
 
 const LOG_MS = 5_000;
-/** Longer than either gateway keeps a connection that is not used, and far shorter than the service does (75 s). */
+/** Longer than any gateway keeps an idle connection, and much shorter than the service does (75 s). */
 const IDLE_MS = 30_000;
 /**
- * HAProxy does not always end the last connection to each replica; its configuration says why that does no harm. Apache
- * ends one that is too old when it would use it next. Caddy's health checks keep theirs in use.
+ * How many idle connections a gateway may keep. HAProxy does not always close the last one to each replica; its
+ * configuration says why that does no harm. Apache closes an old one only when it next needs one. Caddy's health checks
+ * use theirs.
  */
 const KEPT = { nginx: 0, haproxy: 2, apache2: Infinity, caddy: 2 };
-/** Apache and Caddy do not send a create again that a replica took before it died: that is the client's to do. */
+/** Whether a gateway repeats a create that a replica received before it died. If not, the client must. */
 const SENDS_AGAIN = { nginx: true, haproxy: true, apache2: false, caddy: false };
-/** What is no HTTP at all these answer with a page of their own, which no setting changes. */
+/** Whether a gateway answers malformed HTTP with its own page, which no setting changes. */
 const HAS_OWN_PAGE = { nginx: false, haproxy: true, apache2: false, caddy: true };
 const POLL_MS = 50;
 const CONNECTIONS = 16;
@@ -43,8 +44,8 @@ const NOT_SERVED = [
   ['a probe below the prefix', '/store/health/ready'],
   ['metrics', '/metrics'],
   ['metrics by way of a served folder', '/docs/../metrics'],
-  ['the same in escapes', '/docs/%2e%2e/metrics'],
-  ['the same behind an escaped slash', '/docs/..%2fmetrics'],
+  ['the same with escaped dots', '/docs/%2e%2e/metrics'],
+  ['the same with an escaped slash', '/docs/..%2fmetrics'],
   ['the same below the prefix', '/store/plants/../../metrics'],
   ['a path in another case', '/PLANTS'],
   ['a path with a slash at its end', '/plants/'],
@@ -57,7 +58,7 @@ const NOT_SERVED = [
 ] as const;
 
 describe.each(GATEWAYS)('%s', (name) => {
-  needs(name, 'TEST_DATABASE_URL')('before two replicas', () => {
+  needs(name, 'TEST_DATABASE_URL')('in front of two replicas', () => {
     let database: TestDatabase;
     let ports: [number, number];
     let replicas: [ServiceProcess, ServiceProcess];
@@ -79,10 +80,10 @@ describe.each(GATEWAYS)('%s', (name) => {
     const sql = (statement: string, parameters: unknown[] = []) =>
       onServer(database.env.DATABASE_URL as string, statement, parameters);
 
-    /** What a replica logged of a request. The lines are written with a delay. */
+    /** Waits for the log line of a request, which is written with a delay. */
     const logOf = async (requestId: string): Promise<Record<string, unknown>> => {
-      const begun = Date.now();
-      while (Date.now() - begun < LOG_MS) {
+      const begun = performance.now();
+      while (performance.now() - begun < LOG_MS) {
         const lines = replicas.flatMap(({ output }) => output.split('\n'));
         const line = lines.find((candidate) => candidate.includes(`"requestId":"${requestId}"`));
         if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
@@ -91,15 +92,15 @@ describe.each(GATEWAYS)('%s', (name) => {
       throw new Error(`no log line for ${requestId}`);
     };
 
-    describe.each(['', '/store'])('below "%s"', (prefix) => {
-      test('lets the operation through', async () => {
+    describe.each(['', '/store'])('with the path prefix "%s"', (prefix) => {
+      test('forwards the operation', async () => {
         const id = unusedId();
         const answer = await post(gateway.port, `{"id":${id},"name":"a"}`, {}, `${prefix}/plants?a=1`);
         expect([answer.status, answer.text]).toEqual([200, '{"name":"a"}']);
         expect(await sql('SELECT name FROM plants WHERE id = $1', [id])).toEqual([{ name: 'a' }]);
       });
 
-      test.each(SERVED)('lets %s %s through', async (_, path, type) => {
+      test.each(SERVED)('forwards %s %s', async (_, path, type) => {
         const answer = await fetch(`http://127.0.0.1:${gateway.port}${prefix}${path}`);
         expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
         if (path === '/openapi.json')
@@ -107,32 +108,32 @@ describe.each(GATEWAYS)('%s', (name) => {
       });
     });
 
-    test.each(NOT_SERVED)('lets nothing else through: %s', async (_, path) => {
+    test.each(NOT_SERVED)('forwards nothing else: %s', async (_, path) => {
       const answer = await exchange(gateway.port, [
         `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
       ]);
       expectError(answer, 404);
     });
 
-    test('refuses what is no HTTP', async () => {
+    test('refuses malformed HTTP', async () => {
       const answer = await exchange(gateway.port, ['GET /plants\x01 HTTP/1.1\r\nHost: a\r\n\r\n']);
       expect(answer.status).toBe(400);
       if (!HAS_OWN_PAGE[name]) expectError(answer, 400);
     });
 
-    test('hands on a token as long as the service takes, and the words of the service', async () => {
+    test('forwards a token of the longest size that the service accepts, and the answer of the service', async () => {
       const answer = await post(gateway.port, '{}', { Authorization: `Bearer ${'x'.repeat(14_000)}` });
       expectError(answer, 401);
       expect(answer.json).toMatchObject({ message: 'The bearer token is not valid, or no longer.' });
     });
 
-    test('says of headers that are too large what they are', async () => {
+    test('answers 431 to headers that are too large', async () => {
       const answer = await post(gateway.port, '{}', { 'X-Large': 'x'.repeat(20_000) });
       if (HAS_OWN_PAGE[name] && answer.status === 400) return;
       expectError(answer, 431);
     });
 
-    test('hands the body on byte for byte: one that reads and writes JSON stores another plant', async () => {
+    test('forwards the body byte for byte', async () => {
       const id = 2n ** 62n + unusedId();
       const body = `\ufeff { "name" : "\\u00e9\u0301\\/ \u{1F33F}" ,\r\n "x": 1e400, "id" : ${id}.0 } `;
       const answer = await post(gateway.port, body);
@@ -144,7 +145,7 @@ describe.each(GATEWAYS)('%s', (name) => {
       expect([zipped.status, zipped.headers['plant-id']]).toEqual([200, `${id}`]);
     });
 
-    test("hands on the client's request id and trace, and names a request that has no id", async () => {
+    test("forwards the client's request id and trace, and gives an id to a request without one", async () => {
       const requestId = randomUUID();
       const trace = { traceId: '0af7651916cd43dd8448eb211c80319c', parentSpanId: 'b7ad6b7169203331' };
       const answer = await post(gateway.port, `{"id":${unusedId()},"name":"a"}`, {
@@ -158,7 +159,7 @@ describe.each(GATEWAYS)('%s', (name) => {
       expect(await logOf(unnamed.headers['x-request-id'] as string)).toMatchObject({ status: 200 });
     });
 
-    test("logs the client's own address, whatever the client says that it is", async () => {
+    test("forwards the client's real address, whatever the client claims", async () => {
       const requestId = randomUUID();
       await new Promise((resolve, reject) => {
         const headers = { 'X-Forwarded-For': '203.0.113.9', 'X-Request-Id': requestId };
@@ -172,10 +173,10 @@ describe.each(GATEWAYS)('%s', (name) => {
 
     test.each([
       ['a little over the limit', MEBIBYTE + 1, 'The body must be at most 1048576 bytes.'],
-      ["far over it, which nginx refuses in the service's place", 3 * MEBIBYTE, expect.any(String)],
+      ['far over it, which nginx refuses by itself', 3 * MEBIBYTE, expect.any(String)],
     ])('answers a body %s with the Error body', async (_, length, message) => {
       const answer = await post(gateway.port, 'x'.repeat(length)).catch((error: unknown) => {
-        // Caddy may reset a connection whose client still writes, before that has read the answer.
+        // Caddy may reset a connection while its client still writes, before the client reads the answer.
         if (name !== 'caddy') throw error;
       });
       if (answer === undefined) return;
@@ -186,29 +187,29 @@ describe.each(GATEWAYS)('%s', (name) => {
       const answer = await post(gateway.port, `{"id":${unusedId()},"name":"a"}`, {
         'X-Other': `b\r\nAuthorization: Bearer other`,
       });
-      // Apache makes one header of the two, and no token is like that.
+      // Apache joins the two into one header, which holds no valid token.
       const error = name === 'apache2' ? 401 : 400;
       expect([answer.status, answer.json]).toMatchObject([error, { error }]);
     });
 
-    test('ends the connections that it keeps to the replicas before the replicas would', async () => {
+    test('closes its idle connections before the replicas do', async () => {
       await Promise.all(
         Array.from({ length: 8 }, () => post(gateway.port, `{"id":${unusedId()},"name":"a"}`)),
       );
       expect(await connectionsTo(ports)).toBeGreaterThan(0);
-      const begun = Date.now();
-      // The health checks make connections too, and end them at once.
+      const begun = performance.now();
+      // Health checks open connections too, and close them at once.
       let open: number;
       do {
         await delay(POLL_MS);
         open = await connectionsTo(ports);
-      } while (open > KEPT[name] && Date.now() - begun < IDLE_MS);
+      } while (open > KEPT[name] && performance.now() - begun < IDLE_MS);
       expect(open).toBeLessThanOrEqual(KEPT[name]);
     }, 180_000);
 
-    // Last, since it ends the replicas.
+    // These come last, because they end the replicas.
     test.each(['SIGKILL', 'SIGTERM'] as const)(
-      'shows no client but a 503 to be sent again when the replicas end by %s, one after the other, and stores each plant once',
+      'loses no plant and stores none twice while the replicas end one by one by %s',
       async (signal) => {
         await sql('TRUNCATE plants');
         const load = new Load(gateway.port);
@@ -226,19 +227,19 @@ describe.each(GATEWAYS)('%s', (name) => {
         if (SENDS_AGAIN[name]) expect(unavailable).toBe(0);
         else await load.retry();
         const { unanswered, wrong, open } = load;
-        // Apache ends the client's connection without an answer, so that the client sends again.
+        // Apache closes the client's connection without an answer, and the client repeats the request.
         if (name !== 'apache2') expect(unanswered).toBe(0);
         expect({ wrong, open: open.size }).toEqual({ wrong: [], open: 0 });
         expect(await load.lost((statement) => sql(statement) as Promise<{ id: string }[]>)).toEqual([]);
         expect(await sql('SELECT count(*)::int FROM plants')).toEqual([{ count: load.acknowledged.size }]);
         process.stdout.write(
-          `${name}, ${signal}: ${load.acknowledged.size} plants, none lost, ${unavailable} sent again\n`,
+          `${name}, ${signal}: ${load.acknowledged.size} plants, none lost, ${unavailable} repeated\n`,
         );
       },
       180_000,
     );
 
-    test('answers 503 with the Error body when no replica is left', async () => {
+    test('answers 503 with the Error body if no replica is left', async () => {
       await Promise.all(replicas.map((replica) => replica.end('SIGKILL')));
       const answer = await post(gateway.port, `{"id":${unusedId()},"name":"a"}`);
       expectError(answer, 503);
@@ -247,7 +248,7 @@ describe.each(GATEWAYS)('%s', (name) => {
   });
 });
 
-test('an address that the client claims is not believed without TRUST_PROXY', async () => {
+test('Without TRUST_PROXY the service ignores an address that the client claims', async () => {
   const service = await startService();
   await fetch(`${service.url}/openapi.json`, { headers: { 'X-Forwarded-For': '203.0.113.9' } });
   expect(service.logs()).toContain('"client":"127.0.0.1"');
@@ -255,7 +256,7 @@ test('an address that the client claims is not believed without TRUST_PROXY', as
   await service.stop();
 });
 
-/** How many connections others than this process have to the ports, as Linux tells. */
+/** @returns how many connections other processes have to the ports. */
 async function connectionsTo(ports: readonly number[]): Promise<number> {
   const ESTABLISHED = '01';
   const files = await Promise.all(

@@ -18,7 +18,7 @@ async function create(service: ServiceProcess, plants: string[]): Promise<void> 
   for (const plant of plants) expect(await post(service.port, plant)).toMatchObject({ status: 200 });
 }
 
-/** A plant is what it was: the same create again is 200, and another plant under its id is refused. */
+/** Expects each plant to be unchanged: its create is answered 200, and another plant with its id is a conflict. */
 async function expectRestored(service: ServiceProcess): Promise<void> {
   await create(service, PLANTS);
   for (const plant of PLANTS.slice(0, 3)) {
@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a copy of the data folder of a stopped service is a backup', async () => {
+test('A copy of the data folder of a stopped service is a backup', async () => {
   const [original, copy] = [join(folder, 'original'), join(folder, 'copy')];
   const service = await ServiceProcess.start({ DATA_DIR: original });
   await create(service, PLANTS);
@@ -53,8 +53,8 @@ needs(
   'TEST_DATABASE_URL',
   'pg_dump',
   'pg_restore',
-)('on a PostgreSQL server', () => {
-  test('a dump that pg_dump made while the service creates is restored by pg_restore', async () => {
+)('On a PostgreSQL server', () => {
+  test('pg_restore restores a dump that pg_dump made during creates', async () => {
     const [original, empty] = [await createTestDatabase(), await createTestDatabase()];
     const service = await ServiceProcess.start(original.env);
     await create(service, PLANTS);

@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from '../support/database.js';
 import { freePort } from '../support/machine.js';
 
-/** Who runs the service here: the image's user need not exist, and has no rights on anything. */
+/** The user of the image. It need not exist here, and has no rights. */
 const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 const READY_MS = 30_000;
 
@@ -49,7 +49,7 @@ const instructionsOf = (stage: string, name: string) =>
 const commandOf = (name: string) =>
   JSON.parse((instructionsOf('image', name)[0] ?? '').replace(/^.*?\[/, '[')) as string[];
 
-/** What is in the build context, as .dockerignore has it: `!` takes one back from `*`. */
+/** The build context: .dockerignore excludes everything (`*`) but these (`!`). */
 const sent = readFileSync('.dockerignore', 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('!'))
@@ -67,7 +67,7 @@ afterAll(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Copies as the stage's COPY instructions do, from the build context or from another stage's folder. */
+/** Does what the COPY instructions of a stage do, from the build context or the folder of another stage. */
 function copyInto(folder: string, stage: string): void {
   for (const value of instructionsOf(stage, 'COPY')) {
     const [, from, sources, target] = /^(?:--from=(\S+) )?(.+) (\S+)$/.exec(value) as unknown as [
@@ -85,14 +85,14 @@ function copyInto(folder: string, stage: string): void {
   }
 }
 
-/** Does what the Dockerfile does, in folders, and makes the result read-only. */
+/** Does what the Dockerfile does, in folders. @returns the folder of the image, which is read-only. */
 function makeTree(): string {
   for (const { name } of stages) {
     const folder = join(root, name);
     mkdirSync(folder);
     copyInto(folder, name);
     const [install, ...others] = instructionsOf(name, 'RUN').filter((command) => command.startsWith('npm '));
-    // The development dependencies are those of this checkout: their install is what `npm ci` did before the tests.
+    // Use the packages of this checkout, which `npm ci` installed before the tests.
     if (install === 'npm ci') symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
     else if (install !== undefined) others.unshift(install);
     for (const command of others) {
@@ -104,7 +104,7 @@ function makeTree(): string {
   return folder;
 }
 
-/** Settings of a process in the image: its variables, its user, its folder. */
+/** @returns the variables, the user and the folder of a process in the image. */
 function inImage(env: Record<string, string>): SpawnOptions {
   const own = instructionsOf('image', 'ENV').map((value) => value.split('=') as [string, string]);
   return { cwd: tree, env: { PATH: process.env.PATH, ...Object.fromEntries(own), ...env }, ...USER };
@@ -113,7 +113,7 @@ function inImage(env: Record<string, string>): SpawnOptions {
 const run = (command: string[], env: Record<string, string>) =>
   spawnSync(process.execPath, command.slice(1), { ...inImage(env), encoding: 'utf8' });
 
-test('the image has what it needs to run, and nothing to build with', () => {
+test('The image has what it needs to run, and no build tools or sources', () => {
   expect(instructionsOf('image', 'USER')).toEqual(['1000:1000']);
   expect(existsSync(join(tree, 'dist/main.js'))).toBe(true);
   for (const name of ['typescript', 'jest', 'eslint', '@swc', 'pg-cloudflare']) {
@@ -127,7 +127,7 @@ test('the image has what it needs to run, and nothing to build with', () => {
 const DATABASES: [string, string | undefined][] = [['the embedded database', undefined]];
 if (TEST_DATABASE_URL !== undefined) DATABASES.push(['a PostgreSQL server', TEST_DATABASE_URL]);
 
-describe.each(DATABASES)('from a read-only tree, as another user, on %s', (_, server) => {
+describe.each(DATABASES)('With read-only files, as another user, on %s', (_, server) => {
   let database: TestDatabase;
   let env: Record<string, string>;
   let service: ChildProcess | undefined;
@@ -147,7 +147,7 @@ describe.each(DATABASES)('from a read-only tree, as another user, on %s', (_, se
     await database.drop();
   });
 
-  test('the migration step runs, and then the service: ready, create, stop', async () => {
+  test('the migration runs, and then the service becomes ready, creates and stops', async () => {
     const migrated = run(['node', 'dist/src/database/migrate-command.js'], env);
     expect(migrated.stderr).toBe('');
     expect(migrated.stdout).toContain('Migrated: ');
@@ -184,7 +184,7 @@ describe.each(DATABASES)('from a read-only tree, as another user, on %s', (_, se
     expect(health('live')).toBe(false);
   }, 60_000);
 
-  test('a start without a token or a database is refused with what is missing', () => {
+  test('a start without a token or a database fails and says what is missing', () => {
     const refused = run(commandOf('CMD'), {});
     expect(refused.status).not.toBe(0);
     expect(refused.stderr).toMatch(/ACCESS_TOKENS is missing[^]*DATABASE_URL is missing/);

@@ -5,14 +5,14 @@ import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { expectError, post } from '../support/requests.js';
 import { startService, unusedId, type TestService } from '../support/service.js';
 
-// It warns of Node 20 and of its store in memory; neither matters here.
+// The provider warns of Node.js 20 and of its store in memory. Neither matters here.
 jest.spyOn(console, 'warn').mockImplementation(() => undefined);
 const { Provider } = await import('oidc-provider');
 
 const AUDIENCE = 'https://plants.example';
 const CLIENT = { id: 'greenhouse', secret: 'greenhouse-secret' };
 
-/** Node OIDC Provider, a certified authorization server, with signing keys that can be changed. */
+/** oidc-provider, a certified authorization server, with signing keys that a test can change. */
 class AuthorizationServer {
   issuer = '';
   #keys: JWK[] = [];
@@ -24,7 +24,7 @@ class AuthorizationServer {
     await this.rotate();
   }
 
-  /** Signs with a new key from now on; the last one stays published, as RFC 7517 issuers do. */
+  /** Signs later tokens with a new key. The old keys stay published. */
   async rotate(): Promise<void> {
     const { privateKey } = await generateKeyPair('ES256', { extractable: true });
     const key = {
@@ -68,7 +68,7 @@ class AuthorizationServer {
       .on('request', (request, response) => void handle(request, response));
   }
 
-  /** RFC 6749 section 4.4 and RFC 8707: client credentials, for one resource. */
+  /** Gets a token for one resource with client credentials (RFC 6749 section 4.4, RFC 8707). */
   async issueToken(resource = AUDIENCE): Promise<string> {
     const response = await fetch(`${this.issuer}/token`, {
       method: 'POST',
@@ -104,7 +104,7 @@ afterAll(async () => {
 const create = (token: string) =>
   post(service.port, `{"id":${unusedId()},"name":"a"}`, { Authorization: `Bearer ${token}` });
 
-test('a client creates plants with a token that the authorization server gave it', async () => {
+test('A client creates plants with a token of the authorization server', async () => {
   const token = await authorizationServer.issueToken();
   expect(await create(token)).toMatchObject({ status: 200, text: '{"name":"a"}' });
   expect(await create(token)).toMatchObject({ status: 200 });
@@ -112,20 +112,20 @@ test('a client creates plants with a token that the authorization server gave it
   expect(service.logs()).not.toContain(token.slice(-20));
 });
 
-test('a token for another resource of the same server is refused', async () => {
+test('A token for another resource is refused', async () => {
   expectError(await create(await authorizationServer.issueToken('https://animals.example')), 401);
 });
 
-test('the signing key changes while clients create, and nobody notices', async () => {
+test('Old and new tokens are accepted after the signing key changes', async () => {
   const before = await authorizationServer.issueToken();
   await authorizationServer.rotate();
-  // The keys are fetched again for an unknown one at most once a second.
+  // The service fetches the keys for an unknown one at most once a second.
   await new Promise((done) => setTimeout(done, 1_000));
   const after = await authorizationServer.issueToken();
   for (const token of [after, before]) expect(await create(token)).toMatchObject({ status: 200 });
 });
 
-test('the authorization server is down: its tokens go on working', async () => {
+test('Tokens are accepted while the authorization server is down', async () => {
   const tokens = [await authorizationServer.issueToken(), await authorizationServer.issueToken()];
   await create(tokens[0] as string);
   await authorizationServer.stop();

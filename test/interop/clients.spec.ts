@@ -6,15 +6,15 @@ import { programPath } from '../support/machine.js';
 import { needs } from '../support/requirements.js';
 import { startService, TOKEN, type TestService } from '../support/service.js';
 
-/** Every block of docs/CLIENTS.md that has a name, and its language. */
+/** The code blocks of docs/CLIENTS.md, with their languages and names. */
 const BLOCKS = Array.from(
   readFileSync('docs/CLIENTS.md', 'utf8').matchAll(/^```(\w+)(?: name=([\w-]+))?\n([^]*?)^```$/gm),
   ([, language = '', name = '', text = '']) => ({ language, name, text }),
 );
 const EXACT_ID = '9007199254740993';
-/** The tools that the document runs by npx are those of this package: nothing is fetched. */
+/** The document runs tools by npx; the tests run those of test/package.json and download nothing. */
 const PATH = `${resolve('test/node_modules/.bin')}:${process.env.PATH ?? ''}`;
-/** JSON.rawJSON came with Node.js 22; Node.js 20 has it behind this. */
+/** Node.js 20 needs this flag for JSON.rawJSON. */
 const RAW_JSON = 'rawJSON' in JSON ? [] : ['--harmony-json-parse-with-source'];
 
 let service: TestService;
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 beforeEach(() => service.sql('DELETE FROM plants'));
 
-/** The block as it is, but for this test's address and token. */
+/** @returns the block with this test's address and token. */
 function block(language: string, name: string): string {
   const found = BLOCKS.find((candidate) => candidate.language === language && candidate.name === name);
   if (found === undefined) throw new Error(`docs/CLIENTS.md has no block ${language} ${name}`);
@@ -47,7 +47,7 @@ function write(name: string, text: string): string {
   return file;
 }
 
-/** Runs a program beside this service, which is in this process. */
+/** Runs a program without blocking this process, which also runs the service. */
 async function run(program: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const child = spawn(program, args, { cwd: folder, env: { ...process.env, PATH, HOME: folder, ...env } });
   let output = '';
@@ -62,7 +62,7 @@ async function expectStored(id = EXACT_ID): Promise<void> {
   expect(await service.sql('SELECT id, name FROM plants')).toEqual([{ id, name: 'Monstera' }]);
 }
 
-test('every block of the page is one of these', () => {
+test('Every named block of docs/CLIENTS.md is tested', () => {
   const tried = ['openapi-fetch', 'hey-api', 'text', 'curl', 'python', 'go', 'java', 'for-tools', 'postman'];
   const named = BLOCKS.map(({ name }) => name).filter((name) => name !== '');
   expect([...new Set(named)].sort()).toEqual(tried.sort());
@@ -76,13 +76,13 @@ describe('JavaScript', () => {
     await expectStored();
   });
 
-  test('without the line that the page gives it cannot', async () => {
+  test('openapi-fetch cannot send a bigint without the documented line', async () => {
     const without = block('js', 'openapi-fetch').replace(/^BigInt.*$/m, '');
     await expect(node('without.mjs', without)).rejects.toThrow('BigInt');
     expect(await service.sql('SELECT id FROM plants')).toEqual([]);
   });
 
-  test('as a number it is rounded, which Plant-Id tells', async () => {
+  test('an id sent as a number is rounded, and Plant-Id shows it', async () => {
     const rounded = block('js', 'openapi-fetch')
       .replace(`${EXACT_ID}n`, EXACT_ID)
       .replace('String(id)', `'${EXACT_ID}'`);
@@ -90,9 +90,9 @@ describe('JavaScript', () => {
     await expectStored('9007199254740992');
   });
 
-  test('@hey-api/openapi-ts makes a client that sends it exactly', async () => {
+  test('@hey-api/openapi-ts makes a client that sends the id exactly', async () => {
     await run('sh', ['-c', block('sh', 'hey-api')]);
-    // The client is TypeScript, and names its files without their endings.
+    // The client is TypeScript, and its imports have no file extensions.
     const tsc = resolve('node_modules/typescript/bin/tsc');
     const options = '--module commonjs --target es2022 --noCheck --rootDir client --outDir client';
     await run(process.execPath, [tsc, 'client/index.ts', ...options.split(' ')]);
@@ -101,7 +101,7 @@ describe('JavaScript', () => {
     await expectStored();
   });
 
-  test('a body written as text needs nothing', async () => {
+  test('a body written as text sends the id exactly', async () => {
     expect(await run(process.execPath, [write('text.mjs', block('js', 'text'))])).toBe(`200 ${EXACT_ID}\n`);
     await expectStored();
   });
@@ -140,7 +140,7 @@ needs('java')('Java', () => {
 });
 
 describe('The copy for tools', () => {
-  test('has examples and one plain address, and makes a Postman collection that is answered 200', async () => {
+  test('has examples and one server, and makes a Postman collection that works', async () => {
     const copy = join(folder, 'openapi.for-tools.json');
     const [, address = ''] = /-- (\S+)/.exec(block('sh', 'for-tools')) ?? [];
     execFileSync(process.execPath, ['scripts/openapi-for-tools.js', address, copy]);
@@ -152,7 +152,7 @@ describe('The copy for tools', () => {
     await expectStored('1');
   });
 
-  test('is refused an address that is none', () => {
+  test('is not made for an invalid address', () => {
     const { status, stderr } = spawnSync(process.execPath, ['scripts/openapi-for-tools.js', 'plants'], {
       encoding: 'utf8',
     });

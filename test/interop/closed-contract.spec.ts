@@ -4,14 +4,14 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startService, TOKEN, unusedId, type TestService } from '../support/service.js';
 
-/** What the service must never answer; asked for by name, to see that the judge would say so. */
+/** Answers that violate the contract. A test asks for them by name, and expects Prism to report them. */
 const OUTSIDE: Record<string, [status: number, type: string, body: string]> = {
   'a name of another type': [200, 'application/json', '{"name":5}'],
   'a tag of null': [200, 'application/json', '{"name":"a","tag":null}'],
   'no name': [200, 'application/json', '{"tag":"a"}'],
   'no Plant-Id': [200, 'application/json', '{"name":"a"}'],
-  'an error that is no int32': [400, 'application/json', '{"error":4000000000,"message":"a"}'],
-  'an error that is text': [400, 'application/json', '{"error":"Bad Request","message":"a"}'],
+  'an error that is not an int32': [400, 'application/json', '{"error":4000000000,"message":"a"}'],
+  'an error that is a string': [400, 'application/json', '{"error":"Bad Request","message":"a"}'],
   'a list of messages': [400, 'application/json', '{"error":400,"message":["a"]}'],
   'another media type': [400, 'text/html', '{"error":400,"message":"a"}'],
   'another status': [422, 'application/json', '{"error":422,"message":"a"}'],
@@ -23,7 +23,7 @@ let upstream: Server;
 let prism: ChildProcess;
 let proxy: string;
 
-/** Prism's proxy forwards what it is sent, and tells in a header what of the exchange is outside openapi.json. */
+/** Prism's proxy forwards each request, and reports violations of openapi.json in a header. */
 beforeAll(async () => {
   service = await startService();
   upstream = createServer((incoming, outgoing) => {
@@ -46,7 +46,7 @@ beforeAll(async () => {
   prism = spawn(process.execPath, [
     'test/node_modules/@stoplight/prism-cli/dist/index.js',
     ...['proxy', 'openapi.json', `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`],
-    // The service is to see bad requests too, and a free port is to be found.
+    // Forward bad requests too, and listen on a free port.
     ...['--validate-request', 'false', '--port', '0'],
   ]);
   proxy = await new Promise((resolve, reject) => {
@@ -65,7 +65,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** Asks through Prism, which may find fault with the request too; that is left out. */
+/** Sends a create through Prism. @returns the answer, with the violations of the response and not of the request. */
 async function ask(body: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${proxy}/plants`, {
     method: 'POST',
@@ -84,31 +84,33 @@ const STATUSES: [name: string, status: number, body: string, headers?: Record<st
   ['a plant without a tag', 200, `{"id":${id + 1n},"name":""}`],
   ['a plant with more members', 200, `{"id":${id + 2n},"name":"\u{1F33F}","x":{"name":null}}`],
   ['a taken id', 400, `{"id":${id},"name":"Ficus"}`],
-  ['nothing in the body', 400, '{}'],
-  ['a list', 400, '[1]'],
-  ['an id that is text', 400, '{"id":"1","name":"a"}'],
+  ['an empty object', 400, '{}'],
+  ['an array', 400, '[1]'],
+  ['an id that is a string', 400, '{"id":"1","name":"a"}'],
   ['a tag of null', 400, '{"id":1,"name":"a","tag":null}'],
   ['text that cannot be stored', 400, '{"id":1,"name":"\\u0000"}'],
-  // A body that is too large is left to the judge of the whole run: Prism answers 500 of its own for a request that it
-  // sends on the connection that such a body left.
+  // contract-judge.js covers a body that is too large. Prism reuses the connection after such a body, and answers 500.
   ['another media type', 400, 'a plant', { 'Content-Type': 'text/plain' }],
   ['no token', 401, '{"id":1,"name":"a"}', { Authorization: '' }],
   ['another scheme', 401, '{"id":1,"name":"a"}', { Authorization: 'Basic YTph' }],
   ['a wrong token', 401, '{"id":1,"name":"a"}', { Authorization: 'Bearer nope' }],
 ];
 
-test.each(STATUSES)('No response to %s is outside the document: %i', async (...[, status, body, headers]) => {
-  const { json, ...answer } = await ask(body, headers);
-  expect(answer).toEqual({ status, violations: [] });
-  expect(json).toHaveProperty(status === 200 ? 'name' : 'error');
-});
+test.each(STATUSES)(
+  'The response to %s conforms to openapi.json: %i',
+  async (...[, status, body, headers]) => {
+    const { json, ...answer } = await ask(body, headers);
+    expect(answer).toEqual({ status, violations: [] });
+    expect(json).toHaveProperty(status === 200 ? 'name' : 'error');
+  },
+);
 
-test('No response is outside the document while the store cannot be reached: 503', async () => {
+test('The response to a failure of the database conforms to openapi.json: 503', async () => {
   await service.sql('ALTER TABLE plants RENAME TO gone');
   expect(await ask('{"id":1,"name":"a"}')).toMatchObject({ status: 503, violations: [] });
   await service.sql('ALTER TABLE gone RENAME TO plants');
 });
 
-test.each(Object.keys(OUTSIDE))('A response outside the document would be told: %s', async (name) => {
+test.each(Object.keys(OUTSIDE))('A response that violates openapi.json is reported: %s', async (name) => {
   expect((await ask('{"id":1,"name":"a"}', { 'X-Answer': name })).violations).not.toEqual([]);
 });

