@@ -53,7 +53,7 @@ describe('pg', () => {
   const integers = (bytes: Buffer) =>
     Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readInt32BE(4 * index));
 
-  test('has the key that cancels a statement, and the connection to destroy', async () => {
+  test('has what abandonStatement() needs to cancel a statement and destroy its connection', async () => {
     const { client, next } = await startSession();
     const statement = client.query('SELECT 1');
     const lost = expect(statement).rejects.toThrow('the statement outlived its time limit');

@@ -14,14 +14,14 @@ const faultsOf = (environment: Record<string, string>): string[] => {
 };
 
 const EXAMPLE = readFileSync('.env.example', 'utf8');
-/** The lines that set a variable, those that are commented out among them. */
+/** The lines that set a variable, even if they are commented out. */
 const EXAMPLE_LINES = [...EXAMPLE.matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm)];
 
-test('.env.example lists exactly the variables that there are', () => {
+test('.env.example lists exactly the variables of the service', () => {
   expect(EXAMPLE_LINES.map(([, name]) => name).toSorted()).toEqual(Object.keys(VARIABLES).toSorted());
 });
 
-test('.env.example shows the defaults, and examples that are valid', () => {
+test('.env.example has the defaults, and valid examples', () => {
   expect(loadConfig(parseEnv(EXAMPLE) as Record<string, string>)).toEqual(loadConfig({}));
   expect(
     faultsOf(
@@ -65,7 +65,7 @@ test.each([
     (config: Config) => config.database.url,
     'postgres://u:%25%40%2F@[::1]:5432/d?sslmode=require',
   ],
-])('%s=%s is read', (name, value, read, expected) => {
+])('Reads %s=%s', (name, value, read, expected) => {
   expect(read(loadConfig({ [name]: value }))).toEqual(expected);
 });
 
@@ -121,13 +121,13 @@ test.each([
   ['METRICS', 'yes'],
   ['SHUTDOWN_DELAY_MS', 'soon'],
   ['SHUTDOWN_TIMEOUT_MS', 'never'],
-])('%s=%s is a fault that names the variable and not its value', (name, value) => {
+])('Refuses %s=%s with a fault that names the variable and not its value', (name, value) => {
   const faults = faultsOf({ [name]: value });
   expect(faults[0]).toMatch(new RegExp(`^${name} `));
   expect(faults.join()).not.toContain('hunter2');
 });
 
-test('all faults are told together', () => {
+test('Reports all faults together', () => {
   const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'x', JWT_ISSUER: 'x', NODE_ENV: 'production' });
   expect(faults.map((fault) => fault.split(' ')[0])).toEqual([
     'PORT',
@@ -138,7 +138,7 @@ test('all faults are told together', () => {
   ]);
 });
 
-test('production asks who may call and where plants are stored', () => {
+test('Production needs to know who may call and where plants are stored', () => {
   expect(faultsOf({ NODE_ENV: 'production' }).map((fault) => fault.split(' ')[0])).toEqual([
     'ACCESS_TOKENS',
     'DATABASE_URL',
@@ -152,7 +152,7 @@ test.each([
   ['JWT_ISSUER', 'https://i.example\n', (config: Config) => config.auth.jwt?.issuer, 'https://i.example'],
   ['JWT_AUDIENCE', '\ufeffplants\n', (config: Config) => config.auth.jwt?.audience, 'plants'],
   ['JWT_SCOPE', 'a  b\n', (config: Config) => config.auth.jwt?.scope, ['a', 'b']],
-])('white space around %s is dropped', (name, value, read, expected) => {
+])('Ignores white space around %s', (name, value, read, expected) => {
   const jwt = { JWT_JWKS_URL: 'https://i.example/keys', JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' };
   expect(read(loadConfig({ DATA_DIR: 'd', ...jwt, [name]: value }))).toEqual(expected);
 });
@@ -166,14 +166,14 @@ test.each([
   ['http://127.0.0.1:8080/keys', true],
   ['http://[::1]:8080/keys', true],
   ['https://issuer.example/keys', true],
-])('keys from %s: good enough for production: %s', (url, isEnough) => {
+])('Keys from %s are allowed in production: %s', (url, isAllowed) => {
   const jwt = { JWT_JWKS_URL: url, JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' };
   const faults = faultsOf({ NODE_ENV: 'production', DATA_DIR: 'd', ...jwt });
-  expect(faults.map((fault) => fault.split(' ')[0])).toEqual(isEnough ? [] : ['JWT_JWKS_URL']);
+  expect(faults.map((fault) => fault.split(' ')[0])).toEqual(isAllowed ? [] : ['JWT_JWKS_URL']);
   expect(faultsOf(jwt)).toEqual([]);
 });
 
-test('.env.example that is copied and switched to production still asks both questions', () => {
+test('A copy of .env.example for production still needs both', () => {
   const copied = parseEnv(EXAMPLE.replace('NODE_ENV=development', 'NODE_ENV=production'));
   expect(faultsOf(copied as Record<string, string>).map((fault) => fault.split(' ')[0])).toEqual([
     'ACCESS_TOKENS',
@@ -181,11 +181,11 @@ test('.env.example that is copied and switched to production still asks both que
   ]);
 });
 
-test('the digest in .env.example is of no token that anybody knows', () => {
+test('The digest in .env.example belongs to no known token', () => {
   expect(EXAMPLE).toMatch(/^# ACCESS_TOKENS=sha256:0{64}$/m);
 });
 
-test('tokens are kept as digests', () => {
+test('Keeps tokens as digests', () => {
   const digest = createHash('sha256').update('secret-a').digest();
   const { tokenDigests } = loadConfig({ ACCESS_TOKENS: `secret-a, sha256:${digest.toString('hex')}` }).auth;
   expect(tokenDigests).toEqual([digest, digest]);

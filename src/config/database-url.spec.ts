@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseDatabaseUrl } from './database-url.js';
 
-/** The hosts with their ports, and whether one that takes no writes is passed over. */
+/** @returns the hosts with their ports, and whether the connection needs a writable one. */
 const read = (url: string) => {
   const { hosts, needsWritable } = parseDatabaseUrl(url);
   return [hosts.map(({ host, port }) => `${host} ${port}`).join(', '), needsWritable];
@@ -24,11 +24,11 @@ test.each([
   ['postgres://u:a%2Cb@h1,h2/d?target_session_attrs=primary', 'h1 5432, h2 5432', true],
   ['postgres:///d?host=h1,h2&port=5433,5434', 'h1 5433, h2 5434', true],
   ['postgres://u@/d?host=h1,h2&port=5433', 'h1 5433, h2 5433', true],
-])('%s', (url, hosts, needsWritable) => {
+])('Reads the hosts of %s', (url, hosts, needsWritable) => {
   expect(read(url)).toEqual([hosts, needsWritable]);
 });
 
-test('a certificate is read, and one that cannot be read is a fault', () => {
+test('Reads the file of sslrootcert, and reports one that it cannot read', () => {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-url-'));
   const file = join(folder, 'ca.pem');
   const url = `postgres://h/d?sslmode=verify-full&sslrootcert=${file}`;

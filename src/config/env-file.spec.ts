@@ -17,11 +17,11 @@ function read(content: string | Buffer) {
   return { variables: Object.fromEntries(variables), faults: faults.map((fault) => fault.replace(path, '')) };
 }
 
-test('a file that is not there is none', () => {
+test('A missing file sets nothing', () => {
   expect(readEnvFile(join(folder, 'nothing'))).toEqual({ variables: new Map(), faults: [] });
 });
 
-test('a folder is a fault', () => {
+test('A folder is a fault', () => {
   expect(readEnvFile(folder).faults).toEqual([`${folder} cannot be read: EISDIR`]);
 });
 
@@ -38,13 +38,13 @@ test.each([
   ['an equals sign', 'A=b=c==\n'],
   ['a URL', 'DATABASE_URL=postgres://u:p%25@h:5432/d?sslmode=require\n'],
   ['text beyond ASCII', 'A=caf\u00e9 \ufffd\n'],
-])("is read as Node's own --env-file: %s", (_, content) => {
+])("Is read as by Node.js's own --env-file: %s", (_, content) => {
   const { variables, faults } = read(content);
   expect(faults).toEqual([]);
   expect(variables).toEqual({ ...parseEnv(content) });
 });
 
-test('an indented comment, after which Node 20 loses a variable, and a tab before one', () => {
+test('Reads an indented comment, after which Node.js 20 loses a variable, and a comment after a tab', () => {
   expect(read('  # first\nA=1\t# second\nB=2\n')).toEqual({ variables: { A: '1', B: '2' }, faults: [] });
 });
 
@@ -58,13 +58,13 @@ test.each<[string, string | Buffer, string[]]>([
   ['no name', '=1\n', ['line 1 is not NAME=value']],
   ['no equals sign', 'A\n', ['line 1 is not NAME=value']],
   ['a name with a colon, as in YAML', 'A: 1\n', ['line 1 is not NAME=value']],
-  ['a # that Node would cut the value at', 'A=pass#word\n', ['line 1 is not NAME=value']],
+  ['a # at which Node.js would cut the value', 'A=pass#word\n', ['line 1 is not NAME=value']],
   ['a quote that is not closed', `A='1\nB=2\n`, ['line 1 is not NAME=value']],
   ['text after the quotes', `A="1"2\n`, ['line 1 is not NAME=value']],
   ['a carriage return alone', 'A=1\rB=2\n', ['line 1 is not NAME=value']],
   ['a name twice', 'A="\n\n1"\nB=2\nA=3\n', ['line 5 sets A again']],
   ['two faults', 'A\nB=2\nC\n', ['line 1 is not NAME=value', 'line 3 is not NAME=value']],
-])('a fault names the line: %s', (_, content, expected) => {
+])('A fault names its line: %s', (_, content, expected) => {
   const { faults } = read(content);
   expect(faults.map((fault) => fault.trim())).toEqual(
     expected.map((start) => expect.stringMatching(new RegExp(`^${start}`)) as string),

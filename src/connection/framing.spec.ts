@@ -47,7 +47,7 @@ const DAMAGE = [
   ...['Connection: close\r\n', 'close', 'A'],
 ];
 
-/** Numbers that look random and are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 function* numbers(): Generator<number, never> {
   for (let state = 1; ;) {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
@@ -80,7 +80,7 @@ function stream(): string {
   }).join('');
 }
 
-/** @returns each whole request as it is passed on, and whether something was refused. */
+/** @returns each complete request that Framing passes on, and whether it refused something. */
 function read(text: string, pieceSize: number): { requests: Buffer[]; isRefused: boolean } {
   const framing = new Framing(BODY_LIMIT);
   const requests: Buffer[] = [];
@@ -104,7 +104,7 @@ function read(text: string, pieceSize: number): { requests: Buffer[]; isRefused:
   return { requests, isRefused: false };
 }
 
-/** @returns how many requests Node's parser finds in the bytes, how many of them whole, and its error. */
+/** @returns how many requests Node.js's parser finds in the bytes, how many of them are complete, and its error. */
 async function parse(bytes: Buffer): Promise<{ begun: number; whole: number; error: string | undefined }> {
   const found: { begun: number; whole: number; error: string | undefined } = {
     begun: 0,
@@ -130,7 +130,7 @@ async function parse(bytes: Buffer): Promise<{ begun: number; whole: number; err
   return found;
 }
 
-test('What is passed on is one whole request for Node’s parser too, however it was cut and damaged', async () => {
+test('Every request that Framing passes on is one complete request to Node.js too', async () => {
   let refused = 0;
   for (let count = 0; count < STREAMS; count++) {
     const text = stream();
@@ -145,12 +145,12 @@ test('What is passed on is one whole request for Node’s parser too, however it
     }
     if (isRefused) refused++;
   }
-  // Neither all nor none: else nothing was tried.
+  // If all or none were refused, the test would prove nothing.
   expect(refused).toBeGreaterThan(STREAMS / 5);
   expect(refused).toBeLessThan(STREAMS - STREAMS / 5);
 });
 
-test('Chunks are joined, however small they are', () => {
+test('Small chunks are joined', () => {
   const framing = new Framing(BODY_LIMIT);
   const head = Buffer.from('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n');
   framing.read(head);

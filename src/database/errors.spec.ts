@@ -4,7 +4,7 @@ import { blamesSession, isRetryable } from './errors.js';
 const error = (code: string, severity: string) => Object.assign(new Error('gone'), { code, severity });
 
 test.each(['08006', '08003', '57P01'])(
-  '%s is the end of the session if it is fatal, and of a connection behind the server if not',
+  '%s blames the session if it is FATAL, and may be retried in any case',
   (code) => {
     expect(blamesSession(error(code, 'FATAL'))).toBe(true);
     expect(blamesSession(error(code, 'ERROR'))).toBe(false);
@@ -12,6 +12,6 @@ test.each(['08006', '08003', '57P01'])(
   },
 );
 
-test('a session that takes no writes is at fault whatever its severity', () => {
+test('25006 (read-only transaction) blames the session at any severity', () => {
   expect(blamesSession(error('25006', 'ERROR'))).toBe(true);
 });

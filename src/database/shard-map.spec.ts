@@ -4,7 +4,7 @@ import { exampleIds, hashInt8, ONE_SHARD, shardMapOf } from './shard-map.js';
 const MIN = -(2 ** 31);
 const MAX = 2 ** 31 - 1;
 
-// PostgreSQL 15's answers to `SELECT hashint8(…)`; the tests compare many more with the server's own.
+// What PostgreSQL 15 answers to `SELECT hashint8(…)`. test/shards.spec.ts compares many more.
 test.each([
   [0n, -272711505],
   [1n, -1905060026],
@@ -21,7 +21,7 @@ test.each([
   expect(hashInt8(id)).toBe(hash);
 });
 
-describe('shards', () => {
+describe('A shard map', () => {
   const rows = [
     { minimum: MIN, maximum: -1_000, group: 7 },
     { minimum: -999, maximum: 0, group: 3 },
@@ -29,7 +29,7 @@ describe('shards', () => {
     { minimum: 1_000_000_001, maximum: MAX, group: 9 },
   ];
 
-  test('an id belongs to the shard whose range has its hash, and the nodes are counted from 0', () => {
+  test('puts an id into the shard whose range has its hash, and counts the nodes from 0', () => {
     const { nodes, shardOf } = shardMapOf(rows);
     expect(nodes).toEqual([0, 1, 0, 2]);
     for (let id = -2_000n; id < 2_000n; id++) {
@@ -39,7 +39,7 @@ describe('shards', () => {
     }
   });
 
-  test('an example of each shard belongs to it, unless next to no id does', () => {
+  test('has an example id in each shard, unless its range is tiny', () => {
     const map = shardMapOf(rows);
     const ids = exampleIds(map);
     expect(ids.map(map.shardOf)).toEqual([0, map.shardOf(ids[1] as bigint), 2, 3]);
@@ -53,9 +53,9 @@ describe('shards', () => {
   });
 
   test.each([
-    ['no rows: the table is not distributed', []],
+    ['no rows, because the table is not distributed', []],
     ['one shard', [{ minimum: MIN, maximum: MAX, group: 1 }]],
-  ])('%s', (_, few) => {
+  ])('is ONE_SHARD for %s', (_, few) => {
     expect(shardMapOf(few)).toBe(ONE_SHARD);
     expect(exampleIds(ONE_SHARD)).toEqual([0n]);
   });

@@ -11,7 +11,7 @@ afterEach(() => {
   server.closeAllConnections();
 });
 
-/** An application that answers with the names of the layers that a request came through. */
+/** An application that answers with the names of the layers that the request went through. */
 function application(): Express {
   const app = createExpress().enable('case sensitive routing').enable('strict routing');
   const pass = (name: string) => (_request: Request, response: Response, next: NextFunction) => {
@@ -72,7 +72,7 @@ const REQUESTS: [method: string, path: string, isShort: boolean][] = [
   ['GET', '/fails', true],
   ['GET', '/rejects', true],
   ['GET', '/hands-on', true],
-  // There a middleware is to see the path without its own; here a route with a parameter comes first.
+  // A middleware at /below sees the rest of the path, and a route with a parameter precedes /some/one.
   ['GET', '/below', false],
   ['GET', '/some/one', false],
   ['GET', '/a?b', false],
@@ -86,7 +86,7 @@ const REQUESTS: [method: string, path: string, isShort: boolean][] = [
   ['GET', '/x/y', false],
 ];
 
-test.each(REQUESTS)('%s %s is answered as by Express itself', async (method, path, isShort) => {
+test.each(REQUESTS)('Answers %s %s as Express itself does', async (method, path, isShort) => {
   const app = application();
   await listen(app);
   const expected = await answerOf(method, path);

@@ -32,7 +32,7 @@ class Inner {
   id!: bigint;
 }
 
-/** Rules of every sort that class-validator has, so that the pipe is right for the DTOs of a later day too. */
+/** Rules of every kind in class-validator, because later DTOs may use them. */
 class Many {
   @IsNotIn(['a', null])
   @NotEquals(true)
@@ -109,7 +109,7 @@ const body = fc
   });
 
 test.each([NewPlantDto, Many, Conditional, Grouped].map((dto) => [dto.name, dto] as const))(
-  'The short way and class-validator judge alike: %s',
+  'The fast path agrees with class-validator: %s',
   async (_, metatype) => {
     const property = fc.asyncProperty(body, async (text) => {
       const read = parseExactJson(text) as ExactObject;
@@ -117,7 +117,7 @@ test.each([NewPlantDto, Many, Conditional, Grouped].map((dto) => [dto.name, dto]
       for (const member of ['id', 'name', 'tag'] as const) {
         if (read.get(member) !== undefined) Object.assign(dto, { [member]: read.get(member) });
       }
-      // As Nest's own pipe asks it.
+      // NestJS's own pipe calls it like this.
       const isGood = validateSync(dto, { forbidUnknownValues: false }).length === 0;
       expect(await passes(read, metatype)).toBe(isGood);
     });
@@ -126,7 +126,7 @@ test.each([NewPlantDto, Many, Conditional, Grouped].map((dto) => [dto.name, dto]
 );
 
 test.each([Nested, Listed].map((dto) => [dto.name, dto] as const))(
-  'A rule that looks into a value has nothing to look at, and is a mistake: %s',
+  'A rule for the content of an array or object is an error: %s',
   async (_, metatype) => {
     const outcome = pipe.transform(parseExactJson('{"id":[]}'), { type: 'body', metatype });
     await expect(outcome).rejects.toThrow(

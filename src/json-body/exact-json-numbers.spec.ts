@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { parseExactJson, type ExactObject } from './exact-json.js';
 
-/** Any JSON number, as its parts. */
+/** The parts of any JSON number. */
 const number = fc.record({
   sign: fc.constantFrom('', '-'),
   whole: fc.oneof(
@@ -15,7 +15,7 @@ const number = fc.record({
   plus: fc.constantFrom('', '+'),
 });
 
-test('It reads a number as the integer that it is, if it is one of at most 19 digits, and else as JSON.parse does', () => {
+test('Reads an integer of up to 19 digits exactly, and other numbers as JSON.parse does', () => {
   const property = fc.property(number, ({ sign, whole, fraction, exponent, e, plus }) => {
     const power = exponent === undefined ? '' : `${e}${exponent < 0 ? '' : plus}${exponent}`;
     const text = `${sign}${whole}${fraction && `.${fraction}`}${power}`;
@@ -31,7 +31,7 @@ test('It reads a number as the integer that it is, if it is one of at most 19 di
   fc.assert(property, { numRuns: 5_000 });
 });
 
-/** An integer of 64 bits and one of its many spellings. */
+/** An int64 and one of its many spellings. */
 const spelled = fc
   .tuple(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.nat(30), fc.constantFrom('e', 'E', 'e+'))
   .chain(([integer, zeros, e]) => {
@@ -47,7 +47,7 @@ const spelled = fc
     return fc.record({ integer: fc.constant(integer), text: fc.constantFrom(...spellings) });
   });
 
-test('It takes two spellings of an integer for one value, and its neighbour for another', () => {
+test('Two spellings of an integer are equal, and its neighbour differs', () => {
   const property = fc.property(spelled, ({ integer, text }) => {
     for (const twice of [`{"id":${text},"id":${integer}}`, `{"id":${integer},"x":0,"id":${text}}`])
       expect((parseExactJson(twice) as ExactObject).get('id')).toBe(integer);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { ExactObject, MalformedJsonError, MAX_DEPTH, parseExactJson } from './exact-json.js';
 
-/** Texts that are JSON, that nearly are, and that are made of what JSON is made of. */
+/** JSON texts, damaged ones, and sequences of tokens. */
 const value = fc.json({ maxDepth: 5 });
 const name = fc.string({
   unit: fc.constantFrom('a', 'b', '__proto__', '\\n', '\\u0061', '\\ud800', 'é'),
@@ -42,7 +42,7 @@ const damaged = fc
     return text.slice(0, at) + put + text.slice(at + lost);
   });
 
-test('It takes the texts that JSON.parse takes, and reads their members as it does', () => {
+test('Accepts the texts that JSON.parse accepts, and reads the same members', () => {
   const property = fc.property(fc.oneof(value, object, tokens, damaged), (text) => {
     let parsed: unknown;
     try {
@@ -55,7 +55,7 @@ test('It takes the texts that JSON.parse takes, and reads their members as it do
     try {
       read = parseExactJson(text);
     } catch (error) {
-      // JSON.parse takes the last of several values, and nothing else is refused here that it takes.
+      // A member with two values is the only difference: JSON.parse takes the last one.
       expect((error as MalformedJsonError).member).toBeDefined();
       return;
     }
@@ -70,7 +70,7 @@ test('It takes the texts that JSON.parse takes, and reads their members as it do
   fc.assert(property, { numRuns: 5_000 });
 });
 
-/** Of an array or an object there is only the type, and JSON.parse has a number for every integer. */
+/** parseExactJson() reads only the type of an array or object, and JSON.parse() has no bigint. */
 function likeness(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   if (Object.is(value, -0)) return 0;
@@ -81,19 +81,19 @@ test.each([
   ['arrays', '[', ']'],
   ['objects', '{"a":', '}'],
   ['both', '[{"a":', '}]'],
-])('It takes %s to the limit of nesting, and no deeper', (_, open, close) => {
+])('Accepts %s up to the limit of nesting, and no deeper', (_, open, close) => {
   const levels = MAX_DEPTH / (open.startsWith('[{') ? 2 : 1);
   const nested = (levels: number) => `{"x":${open.repeat(levels)}1${close.repeat(levels)}}`;
   expect(parseExactJson(nested(levels))).toBeInstanceOf(ExactObject);
   expect(() => parseExactJson(nested(levels + 1))).toThrow(/nested deeper than 1000 levels/);
-  // Not a fault of syntax, and not of the stack.
+  // The error is neither one of syntax nor a stack overflow.
   expect(() => parseExactJson(open.repeat(500_000))).toThrow(/nested deeper than 1000 levels/);
 });
 
-test('A value that comes again is read once, however long it is and however often it comes', () => {
+test('Reads a value once, however long it is and however often its member is repeated', () => {
   const text = `{"x":1.${'0'.repeat(500_000)}${',"x":1'.repeat(80_000)}}`;
   const begun = process.cpuUsage();
   expect((parseExactJson(text) as ExactObject).get('x')).toBe(1n);
-  // Read each time it would take minutes of processor time.
+  // If it were read each time, this would take minutes of processor time.
   expect(process.cpuUsage(begun).user).toBeLessThan(5_000_000);
 });

@@ -1,7 +1,7 @@
 import { prettyLine } from './pretty-line.js';
 import { serializeError, withoutSecrets } from './serialize-error.js';
 
-describe('what a foreign message says of an address', () => {
+describe('withoutSecrets()', () => {
   test.each([
     ['https://issuer.example/keys?key=SECRET', 'https://issuer.example/keys'],
     ['https://user:SECRET@issuer.example:8443/keys#SECRET', 'https://issuer.example:8443/keys'],
@@ -9,18 +9,18 @@ describe('what a foreign message says of an address', () => {
     ['postgres://user:SEC?RET@db.example/plants', '[address]'],
     ['postgres://user:SEC/RET@db.example/plants', '[address]'],
     ['HTTPS://u:SECRET@h/?a=b@SECRET', 'https://h/'],
-  ])('%s', (address, shown) => {
+  ])('removes the secrets of %s', (address, shown) => {
     expect(withoutSecrets(`fetch of <${address}> failed, "${address}" twice`)).toBe(
       `fetch of <${shown}> failed, "${shown}" twice`,
     );
   });
 
-  test('the paths of files in a stack stay', () => {
+  test('keeps the paths of files in a stack', () => {
     const stack = 'Error: a\n    at file:///app/node_modules/@nestjs/core/a.js:1:2';
     expect(withoutSecrets(stack)).toBe(stack);
   });
 
-  test('in the message, the stack and the causes', () => {
+  test('applies to the message, the stack and the causes of an error', () => {
     const cause = new Error('no https://u:SECRET@h/keys');
     const serialized = JSON.stringify(serializeError(new Error('postgres://u:SECRET@h/d', { cause })));
     expect(serialized).not.toContain('SECRET');
@@ -28,11 +28,11 @@ describe('what a foreign message says of an address', () => {
   });
 });
 
-describe('a line at a terminal', () => {
+describe('A log line for a terminal', () => {
   const line = (members: object) =>
     prettyLine(JSON.stringify({ time: 0, pid: 1, hostname: 'h', ...members }));
 
-  test('has time, level, message and members', () => {
+  test('has the time, the level, the message and the members', () => {
     const text = line({
       level: 40,
       msg: 'Log lines were dropped',
@@ -43,7 +43,7 @@ describe('a line at a terminal', () => {
     expect(text).toMatch(/^\d\d:\d\d:\d\d WARN {2}Log lines were dropped lines=3 route=\/plants\n$/);
   });
 
-  test('has the stack of an error below, and of a warning its message alone', () => {
+  test('has the stack of an error on lines of its own, and only the message of a warning', () => {
     const err = { message: 'no', stack: 'Error: no\n    at a.js:1:2' };
     expect(line({ level: 50, msg: 'Failed', err })).toMatch(
       /ERROR Failed\n {2}Error: no\n {6}at a\.js:1:2\n$/,
@@ -54,7 +54,7 @@ describe('a line at a terminal', () => {
     );
   });
 
-  test('has nothing that the terminal would obey', () => {
+  test('has no control characters', () => {
     expect(line({ level: 30, msg: 'request', subject: '\u001b[2J\u009b1m\r\n' })).toMatch(
       / subject=\ufffd\[2J\ufffd1m\ufffd\ufffd\n$/u,
     );

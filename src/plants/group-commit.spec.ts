@@ -16,17 +16,17 @@ const LIMITS: GroupCommitLimits = {
 
 const REFUSED_NAME = 'refused';
 
-/** A statement on its way, until the test lets the database answer it. */
+/** A statement that was sent, until the test lets the database answer it. */
 interface Statement {
   lane: number;
   plants: StoredPlant[];
   deadline: number;
-  /** The database does what was asked: it refuses the whole statement where one of its plants has REFUSED_NAME. */
+  /** Executes the statement. The database refuses all of it if one of its plants has REFUSED_NAME. */
   answer: () => void;
   fail: (error: Error) => void;
 }
 
-/** A table of plants in memory, behind a group commit whose statements wait for the test. */
+/** A group commit over a table in memory. Its statements wait for the test. */
 function handDriven(limits: Partial<GroupCommitLimits> = {}) {
   const table = new Map<bigint, StoredPlant>();
   const underWay: Statement[] = [];
@@ -67,12 +67,12 @@ function insert(table: Map<bigint, StoredPlant>, plant: StoredPlant): WrittenRow
 
 const plant = (id: number, name = `plant ${id}`): StoredPlant => toStored({ id: BigInt(id), name });
 
-/** Lets everything happen that waits for no timer and no statement. */
+/** Runs everything that waits for neither a timer nor a statement. */
 const settle = async () => {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 };
 
-/** Answers statements, oldest first, until none is left. */
+/** Answers all statements, the oldest first. */
 async function answerAll({ underWay }: { underWay: Statement[] }): Promise<void> {
   for (let statement = underWay[0]; statement !== undefined; statement = underWay[0]) {
     statement.answer();
@@ -80,7 +80,7 @@ async function answerAll({ underWay }: { underWay: Statement[] }): Promise<void>
   }
 }
 
-// Timers stand still unless a test moves them: whatever goes on in these tests waits for none.
+// Timers only advance when a test advances them.
 beforeEach(() => {
   jest.useFakeTimers();
 });
@@ -88,15 +88,15 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-describe('what goes out together', () => {
-  test('a lone create goes out at once, in the same turn', () => {
+describe('Batches', () => {
+  test('a lone create is sent at once, in the same turn', () => {
     const { commits, sent } = handDriven();
     void commits.create(plant(1));
     expect(sent).toEqual([[1n]]);
     expect(commits.waiting).toBe(0);
   });
 
-  test('creates that arrive while statements are on their way go out together in the next one', async () => {
+  test('creates that arrive during a statement are sent together in the next one', async () => {
     const driven = handDriven();
     const results = [1, 2, 3, 4].map((id) => driven.commits.create(plant(id)));
     expect(driven.sent).toEqual([[1n]]);
@@ -107,7 +107,7 @@ describe('what goes out together', () => {
     expect([...driven.table.keys()]).toEqual([1n, 2n, 3n, 4n]);
   });
 
-  test('as many statements are on their way as the limit says, and no more', async () => {
+  test('no more statements are in flight than the limit', async () => {
     const driven = handDriven({ statementsPerNode: 2, statements: 2 });
     for (const id of [1, 2, 3, 4]) void driven.commits.create(plant(id));
     expect(driven.sent).toEqual([[1n], [2n]]);
@@ -124,7 +124,7 @@ describe('what goes out together', () => {
     expect(await Promise.all(results)).toEqual(Array(6).fill('created'));
   });
 
-  test('a statement has no more characters than the limit, and a larger plant goes alone', async () => {
+  test('a statement has no more characters than the limit, and a larger plant is sent alone', async () => {
     const driven = handDriven({ batchCharacters: 10 });
     const names = ['first', 'aaaaa', 'bbbbb', 'c', 'far beyond ten characters', 'd'];
     const results = names.map((name, id) => driven.commits.create(plant(id, name)));
@@ -133,7 +133,7 @@ describe('what goes out together', () => {
     expect(await Promise.all(results)).toEqual(Array(6).fill('created'));
   });
 
-  test('a statement has its plants in ascending order of their ids, and each create gets what became of its own', async () => {
+  test('a statement has its plants in ascending order of their ids, and each create gets its own result', async () => {
     const driven = handDriven();
     driven.table.set(-2n, plant(-2, 'of old'));
     const results = [0, 9, -2, 10].map((id) => driven.commits.create(plant(id)));
@@ -143,7 +143,7 @@ describe('what goes out together', () => {
   });
 });
 
-describe('an id that stands twice in a batch', () => {
+describe('An id that is twice in a batch', () => {
   test.each<[string, StoredPlant, CreateResult]>([
     ['with the same plant is one row, created once', plant(2), 'repeated'],
     ['with another name is a conflict', plant(2, 'another'), 'conflict'],
@@ -157,7 +157,7 @@ describe('an id that stands twice in a batch', () => {
     expect(driven.table.get(2n)).toEqual(plant(2));
   });
 
-  test('is judged by what was stored before, each create by its own plant', async () => {
+  test('is compared with the stored plant for each create', async () => {
     const driven = handDriven();
     driven.table.set(2n, plant(2, 'of old'));
     const results = [plant(1), plant(2), plant(2, 'of old')].map((each) => driven.commits.create(each));
@@ -166,7 +166,7 @@ describe('an id that stands twice in a batch', () => {
   });
 });
 
-describe('failures', () => {
+describe('Failures', () => {
   test.each([
     { ids: [1, 2, 3, 4], refused: [1] },
     { ids: [1, 2, 3, 4], refused: [4] },
@@ -190,7 +190,7 @@ describe('failures', () => {
     expect(driven.table.size).toBe(1 + ids.length - refused.length);
   });
 
-  test('a refused row does not take down another plant that came under its id', async () => {
+  test('a refused row does not fail another plant with its id', async () => {
     const driven = handDriven();
     const results = [plant(1), plant(2, REFUSED_NAME), plant(2)].map((each) => driven.commits.create(each));
     const outcomes = Promise.allSettled(results);
@@ -199,7 +199,7 @@ describe('failures', () => {
     expect(driven.table.get(2n)).toEqual(plant(2));
   });
 
-  test('a failing statement settles every create of its batch with its error, and the next one goes out', async () => {
+  test('a failing statement rejects every create of its batch with its error, and the next one is sent', async () => {
     const driven = handDriven({ batchRows: 3 });
     const results = [1, 2, 3, 4, 5].map((id) => driven.commits.create(plant(id)));
     const outcomes = Promise.allSettled(results);
@@ -216,29 +216,32 @@ describe('failures', () => {
     expect(ended).toEqual(['created', failure, failure, failure, 'created']);
   });
 
-  test('a batch that comes back without one of its rows settles that create too', async () => {
+  test('a result without one of the rows rejects that create', async () => {
     const commits = new GroupCommit(() => Promise.resolve([]), LIMITS);
     await expect(commits.create(plant(1))).rejects.toThrow('without one of its rows');
   });
 });
 
-describe('the waiting line', () => {
+describe('The queue', () => {
   test.each([
     ['creates', { waitingCreates: 2 }, 'a name'],
     ['characters', { waitingCharacters: 12 }, 'a name'],
-  ])('is bounded in %s: beyond, a create is refused at once and nothing else is', async (_, limits, name) => {
-    const driven = handDriven(limits);
-    const taken = [1, 2, 3].map((id) => driven.commits.create(plant(id, name)));
-    await expect(driven.commits.create(plant(4, name))).rejects.toThrow(StoreUnavailable);
-    await answerAll(driven);
-    expect(await Promise.all(taken)).toEqual(Array(3).fill('created'));
-    expect(driven.sent.flat()).toEqual([1n, 2n, 3n]);
-    const later = driven.commits.create(plant(5, name));
-    await answerAll(driven);
-    expect(await later).toBe('created');
-  });
+  ])(
+    'is bounded in %s: a create beyond the bound is refused at once, and no other is',
+    async (_, limits, name) => {
+      const driven = handDriven(limits);
+      const taken = [1, 2, 3].map((id) => driven.commits.create(plant(id, name)));
+      await expect(driven.commits.create(plant(4, name))).rejects.toThrow(StoreUnavailable);
+      await answerAll(driven);
+      expect(await Promise.all(taken)).toEqual(Array(3).fill('created'));
+      expect(driven.sent.flat()).toEqual([1n, 2n, 3n]);
+      const later = driven.commits.create(plant(5, name));
+      await answerAll(driven);
+      expect(await later).toBe('created');
+    },
+  );
 
-  test('takes a plant that is larger than all that may wait, if nothing waits', async () => {
+  test('accepts a plant larger than its bound if it is empty', async () => {
     const driven = handDriven({ waitingCharacters: 12 });
     const name = 'x'.repeat(100);
     const taken = [1, 2].map((id) => driven.commits.create(plant(id, name)));
@@ -247,7 +250,7 @@ describe('the waiting line', () => {
     expect(await Promise.all(taken)).toEqual(['created', 'created']);
   });
 
-  test('is not moved by the wall clock', async () => {
+  test('does not depend on the wall clock', async () => {
     const driven = handDriven();
     void driven.commits.create(plant(1));
     jest.setSystemTime(Date.now() - 3_600_000);
@@ -262,7 +265,7 @@ describe('the waiting line', () => {
     await answerAll(driven);
   });
 
-  test('lets nobody wait beyond half of the time limit, and sends no create that was answered so', async () => {
+  test('rejects a create after half of the time limit, and then does not send it', async () => {
     const driven = handDriven();
     const first = driven.commits.create(plant(1));
     jest.advanceTimersByTime(200);
@@ -281,7 +284,7 @@ describe('the waiting line', () => {
     expect(driven.sent).toEqual([[1n], [4n]]);
   });
 
-  test('gives a statement the deadline of the create that has waited longest', async () => {
+  test('gives a statement the deadline of the create that waited longest', async () => {
     const driven = handDriven();
     const begun = performance.now();
     for (const id of [1, 2, 3]) {
@@ -295,12 +298,12 @@ describe('the waiting line', () => {
   });
 });
 
-describe('lanes', () => {
+describe('Lanes', () => {
   /** A lane for each last digit of an id. @param nodes the node of each lane. */
   function withLanes(nodes: number[], limits: Partial<GroupCommitLimits> = {}) {
     const driven = handDriven({ statementsPerNode: 2, statements: 2, ...limits });
     driven.commits.useLanes({ nodes, laneOf: (id) => Number(id % 10n) });
-    /** No two creates come at the same moment. */
+    /** Creates at a later moment than the one before. */
     const create = (id: number, name?: string) => {
       jest.advanceTimersByTime(1);
       return driven.commits.create(plant(id, name));
@@ -326,7 +329,7 @@ describe('lanes', () => {
     expect(await Promise.all(results)).toEqual(Array(7).fill('created'));
   });
 
-  test('the lane whose head has waited longest is next, not the longest lane', async () => {
+  test('the lane whose first create waited longest is next, not the longest lane', async () => {
     const driven = withLanes([0, 0, 0], { statements: 1 });
     void driven.create(10);
     for (const id of [12, 11, 21, 31, 20, 22]) void driven.create(id);
@@ -334,14 +337,14 @@ describe('lanes', () => {
     expect(driven.sent).toEqual([[10n], [12n, 22n], [11n, 21n, 31n], [20n]]);
   });
 
-  test('a create whose lane has nothing on its way still waits if every statement is taken', () => {
+  test('a create in an idle lane still waits if every statement is in use', () => {
     const driven = withLanes([0, 0, 0]);
     for (const id of [10, 11, 12]) void driven.create(id);
     expect(driven.sent).toEqual([[10n], [11n]]);
     expect(driven.commits.waiting).toBe(1);
   });
 
-  test('each node has its share of the statements, at least one and at most what keeps it busy', () => {
+  test('each node gets a share of the statements, at least one and at most statementsPerNode', () => {
     const sentWith = (nodes: number[], statements: number) => {
       const driven = withLanes(nodes, { statements });
       for (const id of [10, 20, 30, 11, 21, 31, 12, 22, 32]) void driven.create(id);
@@ -353,8 +356,8 @@ describe('lanes', () => {
     expect(sentWith([0, 1, 2], 2)).toEqual([0, 1]);
   });
 
-  test('a node that hangs holds its own statements only: creates of other lanes go on, and its own end in time', async () => {
-    // The lanes 0 and 1 are the hanging node's.
+  test('a node that hangs blocks only its own creates, which are rejected in time', async () => {
+    // Lanes 0 and 1 belong to the hanging node.
     const driven = withLanes([0, 0, 1], { statements: 3 });
     const hanging = [10, 11, 20, 21].map((id) => driven.create(id));
     const outcomes = Promise.allSettled(hanging);
@@ -365,7 +368,7 @@ describe('lanes', () => {
     }
     jest.advanceTimersByTime(LIMITS.timeoutMs / 2);
     await settle();
-    // 10 is under way. Whether it is stored is known when its statement ends, and not before.
+    // 10 was sent. Only the end of its statement tells whether it is stored.
     expect(driven.commits.waiting).toBe(0);
     driven.underWay[0]?.fail(new StoreUnavailable('gone'));
     expect((await outcomes).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
@@ -376,7 +379,7 @@ describe('lanes', () => {
   test.each([
     ['creates', { waitingCreates: 4, statements: 1 }],
     ['characters', { waitingCharacters: 40, statements: 1 }],
-  ])('the waiting line is bounded in %s over all lanes together', async (_, limits) => {
+  ])('the queue is bounded in %s over all lanes together', async (_, limits) => {
     const driven = withLanes([0, 1, 2], limits);
     const name = 'ten digits';
     const taken = [10, 11, 12, 21, 22].map((id) => driven.create(id, name));
@@ -391,7 +394,7 @@ describe('lanes', () => {
     ['creates', { waitingCreates: 8 }],
     ['characters', { waitingCharacters: 80 }],
   ])(
-    'one node of several may fill half of the line in %s, so that one that hangs leaves room',
+    'one node of several may fill half of the queue in %s, so that a hanging one leaves room',
     async (_, limits) => {
       const driven = withLanes([0, 0, 1], limits);
       const name = 'ten digits';
@@ -404,7 +407,7 @@ describe('lanes', () => {
     },
   );
 
-  test('a refused row fails alone, and its lane alone is split', async () => {
+  test('a refused row fails alone, and only the batch of its lane is split', async () => {
     const driven = withLanes([0, 0], { statements: 1 });
     void driven.create(10);
     const names = ['a', 'a', REFUSED_NAME, 'a'];
@@ -417,7 +420,7 @@ describe('lanes', () => {
     expect(third).toMatchObject({ status: 'rejected', reason: expect.any(ValuesRefused) as unknown });
   });
 
-  test('a repeat and a conflict are told apart in each lane', async () => {
+  test('each lane distinguishes a repeat from a conflict', async () => {
     const driven = withLanes([0, 1]);
     driven.table.set(20n, plant(20));
     driven.table.set(21n, plant(21, 'of old'));
@@ -426,7 +429,7 @@ describe('lanes', () => {
     expect(await Promise.all(results)).toEqual(['created', 'created', 'repeated', 'conflict', 'repeated']);
   });
 
-  test('creates that wait are split anew when the lanes change, in the order in which they came', async () => {
+  test('waiting creates are distributed again, in order, when the lanes change', async () => {
     const driven = handDriven();
     const results = [10, 21, 11, 20].map((id) => {
       jest.advanceTimersByTime(1);
@@ -439,7 +442,7 @@ describe('lanes', () => {
     expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
   });
 
-  test('creates of all lanes come into one in the order in which they came', async () => {
+  test('waiting creates of all lanes are merged into one in order', async () => {
     const driven = withLanes([0, 0], { statements: 1, batchRows: 1 });
     const results = [10, 21, 20, 31].map((id) => driven.create(id));
     driven.commits.useLanes({ nodes: [0], laneOf: () => 0 });
@@ -450,7 +453,7 @@ describe('lanes', () => {
 });
 
 test.each([1, 3])(
-  'in any interleaving of creates in %d lanes every create is settled, and as the table has it',
+  'In any interleaving of creates in %d lanes, every create is settled and agrees with the table',
   async (lanes) => {
     const creates = fc.record({
       kind: fc.constant('create' as const),
@@ -460,7 +463,7 @@ test.each([1, 3])(
     const steps = fc.oneof(
       { weight: 6, arbitrary: creates },
       { weight: 3, arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(1) }) },
-      // A statement that fails may have taken effect all the same.
+      // A statement that fails may still have been executed.
       {
         weight: 1,
         arbitrary: fc.record({
@@ -533,7 +536,7 @@ test.each([1, 3])(
         }
         for (const [id, stored] of table) {
           expect(stored.name).not.toBe(REFUSED_NAME);
-          // One create made the row; nobody may know which where a statement failed.
+          // One create made the row. If a statement failed, that create may have been rejected.
           const count = creators.get(id) ?? 0;
           expect(hasFailed ? count <= 1 : count === 1).toBe(true);
         }
