@@ -1,4 +1,4 @@
-// `npm run bench`, see README.md beside this file.
+// `npm run bench`; see README.md in this folder.
 import { parseArgs } from 'node:util';
 import { writeChart } from './chart.js';
 import { compare } from './comparison.js';
@@ -11,10 +11,10 @@ import { build } from './servers.js';
 import { measureStart } from './start.js';
 
 const PARTS = { comparison: compare, start: measureStart, memory: measureMemory, growth: measureGrowth };
-/** What `npm run bench` measures where no part is named. */
+/** What `npm run bench` measures if no part is named. */
 const TARGETED = ['comparison', 'start', 'memory'];
 
-/** @throws {BenchError} that names every program that is missing. */
+/** @throws {BenchError} if programs are missing, with their names. */
 function requirePrograms() {
   const needed = [
     'wrk',
@@ -34,13 +34,13 @@ await runToEnd(async () => {
   requirePrograms();
   const isQuick = values.quick === true;
   const named = Object.keys(PARTS).filter((name) => values[name]);
-  console.log('Building the service and what it is compared with');
+  console.log('Building the service and the baselines');
   await build();
   const allTargets = [];
   let where;
   for (const name of named.length > 0 ? named : TARGETED) {
     const { database, plan, results, targets = [], bars } = await PARTS[name]({ isQuick });
-    // Each part begins on a machine that does nothing else.
+    // End the processes of this part before the next one begins.
     await undoAll();
     const file = `${name === 'comparison' ? 'latest' : name}${isQuick ? '-quick' : ''}`;
     where = machine(database);

@@ -1,4 +1,4 @@
-// The bar chart of a run, for the docs: one file that is legible on light and on dark pages.
+// The bar chart of a run, for the docs. It is legible on light and on dark pages.
 import { write } from './report.js';
 
 const WIDTH = 720;
@@ -9,7 +9,7 @@ const TITLE_HEIGHT = 40;
 const BAR_HEIGHT = 22;
 const BAR_DISTANCE = 34;
 
-// The chart brings its own ground, since a page may be dark where the reader's system is not.
+// The chart has its own background, because a page may be dark even if the reader's system is not.
 const STYLE = `
   text { font: 14px system-ui, sans-serif; fill: #1f2328; }
   .ground { fill: #ffffff; stroke: #d0d7de; }
@@ -23,7 +23,7 @@ const STYLE = `
     .own { fill: #3fb950; }
   }`;
 
-/** @param bars label, value (a ratio) and isOwn of each, the longest first. */
+/** @param bars have a label, a value (a ratio) and isOwn; the longest is first. */
 export function writeChart(name, bars) {
   const title = 'Durable creates at 64 connections, in multiples of what pgbench inserts';
   const height = TITLE_HEIGHT + bars.length * BAR_DISTANCE + MARGIN;

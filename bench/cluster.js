@@ -1,4 +1,4 @@
-// How many replicas, workers and shards a rate of creates takes on Citus, computed from measured CPU costs:
+// How many replicas, workers and shards a rate of creates needs on Citus, computed from measured CPU costs:
 //   node bench/cluster.js [--rate 20000,50000,…] [--cores 4] [--load 0.7] [--commit 2] [--sessions 500] [--speed 1]
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -6,17 +6,17 @@ import { FIXED_LIMITS } from '../dist/src/plants/group-commit.js';
 
 const { values } = parseArgs({
   options: {
-    /** Creates a second. */
+    /** Creates per second. */
     rate: { type: 'string', default: '20000,40000,80000,160000,320000' },
-    /** Cores of a node; a replica of the service has one. */
+    /** Cores of a database node. A replica of the service has one. */
     cores: { type: 'string', default: '4' },
-    /** The part of its cores that a node or a replica is to use. */
+    /** The share of its cores that a node or a replica may use. */
     load: { type: 'string', default: '0.7' },
-    /** What a commit waits for the disk and the network, in milliseconds. */
+    /** How long a commit waits for the disk and the network, in milliseconds. */
     commit: { type: 'string', default: '2' },
     /** max_connections of a node. */
     sessions: { type: 'string', default: '500' },
-    /** How much faster a core is than the ones that were measured. */
+    /** The speed of a core, relative to those that were measured. */
     speed: { type: 'string', default: '1' },
   },
 });
@@ -24,14 +24,14 @@ const [cores, load, commit, sessions, speed] = ['cores', 'load', 'commit', 'sess
   Number(values[name]),
 );
 
-/** DATABASE_POOL_SIZE's default. One connection is the probe's. */
+/** The default of DATABASE_POOL_SIZE. One connection is for the readiness check. */
 const POOL = 4;
 const MOST_WORKERS = 64;
 const { measured, unsharded } = JSON.parse(
   readFileSync(new URL('results/citus.json', import.meta.url), 'utf8'),
 );
 
-/** @returns the line of least squares through what statements cost: for each one, and for each of its rows, in µs. */
+/** @returns the cost of a statement and of each of its rows, in µs, by least squares. */
 function fit(points) {
   const n = points.length;
   const sum = (term) => points.reduce((total, point) => total + term(point), 0);
@@ -48,12 +48,12 @@ const NOTHING = { statement: 0, row: 0 };
 const service = Math.min(...measured.map(({ service }) => service));
 const costOf = ({ statement, row }, rows) => statement / rows + row;
 
-/** @param entry where replicas connect; `one server` is one without Citus. @returns what the rate takes. */
+/** @param entry where replicas connect; `one server` is without Citus. @returns what the rate needs. */
 function plan(rate, workers, entry) {
   const [first, last] = entry === 'one server' ? [NOTHING, server] : [coordinator, worker];
   const replicas = Math.max(2, Math.ceil((rate * service) / speed / 1e6 / load));
   const inFlight = workers === 1 ? FIXED_LIMITS.statementsPerNode : Math.min(POOL - 1, workers);
-  // The longer a statement takes, the more creates wait for the next: the group is as large as what arrives meanwhile.
+  // A group has the creates that arrive during the previous statement, so it grows with the time of a statement.
   let rows = 1;
   for (let turn = 0; turn < 100; turn++) {
     const cpu = (costOf(first, rows) + costOf(last, rows)) * rows;
@@ -65,7 +65,7 @@ function plan(rate, workers, entry) {
   const workerCores = (rate * costOf(last, rows)) / speed / 1e6 / workers;
   const shared = entry === 'workers' ? coordinatorCores / workers : 0;
   const used = { coordinator: entry === 'workers' ? 0 : coordinatorCores, worker: workerCores + shared };
-  // Each session of an entry keeps one at every worker.
+  // Each session of a node that replicas connect to keeps one on every worker.
   const needs = {
     'the coordinator': used.coordinator / cores / load,
     [entry === 'one server' ? 'the server' : 'the workers']: used.worker / cores / load,

@@ -1,4 +1,4 @@
-// `npm run bench`: the service against the limit of its database and against other ways to write it.
+// Compares the service with the limit of its database and with other implementations.
 import { createDatabase } from './postgres.js';
 import { emptyTable, loadByPgbench, loadOverHttp } from './load.js';
 import { atLeast, atMost, median, printTable, spread } from './report.js';
@@ -13,7 +13,7 @@ const SAME_DUTIES = 'Fastify, same duties';
 const PGBENCH = 'pgbench';
 const LONG_NAME_BYTES = 10_000;
 
-/** What is measured in each round: name, connections and, if not the usual ones, bytes of the plants' names. */
+/** What is measured in each round: the name, the connections and, unless it is the usual one, the size of the plants' names. */
 const MEASUREMENTS = [
   [PGBENCH, 8],
   [PGBENCH, 32],
@@ -55,7 +55,7 @@ export async function compare({ isQuick }) {
     (measurement) => ({ ...measurement, rounds: [] }),
   );
   for (let round = 1; round <= plan.rounds; round++) {
-    // Each round begins elsewhere, so that a slow drift of the machine meets everybody alike.
+    // Each round begins with another measurement, so that a slow drift of the machine affects all alike.
     const order = results.map((_, index) => results[(index + 3 * (round - 1)) % results.length]);
     for (const result of order) {
       const measured = await measure(database, servers.get(result.name), result, plan);
@@ -77,13 +77,13 @@ export async function compare({ isQuick }) {
   return { database, plan, results, targets: targetsOf(results), bars: barsOf(results) };
 }
 
-/** @returns each server with its database, by its name; those that this machine cannot run are left out. */
+/** @returns each server with its database, by name, without those that this machine cannot run. */
 async function startServers(database) {
   const servers = new Map();
   const add = (name, server, own) => {
     if (server !== undefined) servers.set(name, { server, database: own });
   };
-  // First, since it makes the table.
+  // The service starts first, because it makes the table.
   add(SERVICE, await startService(database), database);
   for (const { name } of MEASUREMENTS) {
     if (name in BASELINES && !servers.has(name)) add(name, await startBaseline(name, database), database);
@@ -109,7 +109,7 @@ function describe(result, { rate, p50, p99 }) {
   return `${labelOf(result)}, ${result.connections} connections: ${Math.round(rate)} creates/s${latency}`;
 }
 
-/** Ratios are taken within each round, where the machine was about the same for both. A peer that was skipped has none. */
+/** Each ratio is taken within a round, because the machine is about the same for both then. A skipped peer has none. */
 function targetsOf(results) {
   const figures = (member, name, connections, nameBytes) =>
     results
@@ -157,7 +157,7 @@ function targetsOf(results) {
   ].filter((target) => target !== undefined);
 }
 
-/** The bars of the chart: everybody at 64 connections against the better of pgbench's two. */
+/** @returns the bars of the chart: all at 64 connections, relative to the better of pgbench's two results. */
 function barsOf(results) {
   const rateOf = ({ rounds }) => median(rounds.map(({ rate }) => rate));
   const pgbench = Math.max(...results.filter(({ name }) => name === PGBENCH).map(rateOf));

@@ -1,8 +1,8 @@
--- wrk's requests: each creates a plant that is not there yet. Settings come by the environment.
+-- wrk's requests: each creates a new plant. The settings are in the environment.
 
 local threads = 0
 
--- Each thread counts ids of its own, and thread n loads replica n.
+-- Each thread has its own range of ids, and thread n loads replica n.
 function setup(thread)
   local ports = {}
   for port in os.getenv("BENCH_PORTS"):gmatch("%d+") do
@@ -32,7 +32,7 @@ end
 function request()
   local id
   if random then
-    -- A number of Lua has 53 bits: two of them make one of the first half of the positive int64 range.
+    -- A Lua number has 53 bits, so two of them make an id in the lower half of the positive int64 range.
     id = math.random(1, 4611686017) .. string.format("%09d", math.random(0, 999999999))
   else
     count = count + 1

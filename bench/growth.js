@@ -1,4 +1,4 @@
-// `npm run bench -- --growth`: what a create costs as the table, the plants, the replicas and the logs grow.
+// `npm run bench -- --growth`: the cost of a create as the table, the plants, the replicas and the logs grow.
 import { beginAboveRandomIds, checkpoint, emptyTable, loadOverHttp } from './load.js';
 import { createDatabase } from './postgres.js';
 import { median, printTable } from './report.js';
@@ -9,7 +9,7 @@ const CONNECTIONS = 64;
 const FULL = { sizes: [1_000_000, 10_000_000], rounds: 3, warmUp: 2, seconds: 8 };
 const QUICK = { sizes: [10_000, 100_000], rounds: 1, warmUp: 1, seconds: 1 };
 
-/** Beyond these no `random` id is drawn, see create-plants.lua. */
+/** The greatest `random` id, see create-plants.lua. */
 const RANDOM_IDS_END = 4_611_686_017_999_999_999n;
 const ROWS_A_STATEMENT = 500_000;
 
@@ -72,7 +72,7 @@ async function measureInTurn(database, cases, { rounds, warmUp, seconds }, prepa
   }
 }
 
-/** Rows whose ids are spread evenly over the range that random ids come from. */
+/** Stores rows with ids that are spread evenly over the range of random ids. */
 async function fill({ sql }, rows) {
   const step = RANDOM_IDS_END / BigInt(rows);
   await sql('TRUNCATE plants');

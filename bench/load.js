@@ -1,4 +1,4 @@
-// One measurement: a load for some seconds, and what it cost.
+// One measurement: a load for some seconds, and its cost.
 import { fileURLToPath } from 'node:url';
 import { secondsOf, secondsOfPostgres } from './cpu.js';
 import { programPath } from '../test/support/machine.js';
@@ -10,22 +10,22 @@ export const NAME_BYTES = 18;
 
 const fileBeside = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Ids count up from ten thousand million times this number, and each measurement takes numbers of its own. */
+/** Ids count up from 10,000,000,000 times this number. Each thread of a measurement takes a new one. */
 let nextFirstId = 1;
 const takeFirstIds = (count) => (nextFirstId += count) - count;
 
-/** Lets sequential ids begin above those that `random` ids are drawn from, beyond what a JavaScript number holds. */
+/** Makes sequential ids begin above the range of random ids, and beyond 2^53. */
 export function beginAboveRandomIds() {
   nextFirstId = 500_000_000;
 }
 
 /**
- * Creates plants through HTTP, each request another one.
+ * Creates plants over HTTP, a new one with each request.
  *
- * @param database undefined for a service with its embedded one.
- * @param servers one or several replicas.
- * @param load connections, seconds; ids (`sequential` or `random`), nameBytes.
- * @throws {BenchError} where a request was not answered 200, or a create that was answered is not stored.
+ * @param database is undefined for a service with the embedded database.
+ * @param servers one or more replicas.
+ * @param load connections, seconds, ids (`sequential` or `random`) and nameBytes.
+ * @throws {BenchError} if a request is not answered 200, or fewer plants are stored than were answered.
  */
 export async function loadOverHttp(database, servers, load) {
   const { connections, seconds, ids = 'sequential', nameBytes = NAME_BYTES } = load;
@@ -61,7 +61,7 @@ export async function loadOverHttp(database, servers, load) {
   };
 }
 
-/** The limit of the database itself: one prepared single-row INSERT a transaction, by PostgreSQL's own load generator. */
+/** Measures the limit of the database with pgbench: one prepared single-row INSERT per transaction. */
 export async function loadByPgbench(database, { connections, seconds }) {
   const variables = ['-D', 'number=0', '-D', `first_id=${takeFirstIds(1)}`];
   const counts = ['-c', `${connections}`, '-j', `${THREADS_OF_PGBENCH}`, '-T', `${seconds}`];
@@ -76,18 +76,18 @@ export async function loadByPgbench(database, { connections, seconds }) {
   return { rate, databaseCpu: perCreate(cpu.database, transactions) };
 }
 
-/** Lets each measurement begin alike: an empty table, and no checkpoint due. */
+/** Makes each measurement begin with an empty table and no checkpoint due. */
 export async function emptyTable({ sql }) {
   await sql('TRUNCATE plants');
   await checkpoint({ sql });
 }
 
-/** On a server of BENCH_DATABASE_URL the user may not be allowed to. */
+/** Does nothing if the user of BENCH_DATABASE_URL may not do it. */
 export async function checkpoint({ sql }) {
   await sql('CHECKPOINT').catch(() => undefined);
 }
 
-/** The embedded database has no other way in than the service, which says what it stored. */
+/** Only the service can reach the embedded database, so its metrics say how many plants it stored. */
 async function countPlants(database, servers) {
   if (database === undefined) return countCreated(servers[0]);
   const [row] = await database.sql('SELECT count(*) FROM plants');
@@ -104,7 +104,7 @@ async function measure(database, servers, load) {
   return { result, cpu };
 }
 
-/** In microseconds; undefined where it was not measured. */
+/** @returns microseconds, or undefined if the time was not measured. */
 function perCreate(seconds, creates) {
   return Number.isNaN(seconds) ? undefined : (seconds * 1e6) / creates;
 }

@@ -1,4 +1,4 @@
-// The resident set of the service under load, over ten minutes.
+// The resident memory of the service under load, over ten minutes.
 import { setTimeout as delay } from 'node:timers/promises';
 import { residentMebibytes } from '../test/support/machine.js';
 import { loadOverHttp } from './load.js';
@@ -10,11 +10,11 @@ const CONNECTIONS = 256;
 const MINUTES = 10;
 const READINGS_A_MINUTE = 30;
 const BOUND_MEBIBYTES = 150;
-/** How much the second half may lie above the first minute, to be called flat. */
+/** The most that the second half may use, relative to minute 2. */
 const BOUND_GROWTH = 1.1;
 
 export async function measureMemory({ isQuick }) {
-  // Quick: a minute takes a second, to see that the measuring works.
+  // A quick run makes each minute a second, to see that the measurement works.
   const minuteSeconds = isQuick ? 1 : 60;
   const database = await createDatabase();
   const service = await startService(database);
@@ -24,7 +24,7 @@ export async function measureMemory({ isQuick }) {
     connections: CONNECTIONS,
     seconds: MINUTES * minuteSeconds,
   });
-  // The highest reading of each minute: between two collections of the garbage the resident set goes up and down.
+  // Take the highest reading of each minute, because garbage collection makes the resident memory go up and down.
   const minutes = [];
   const readings = (async () => {
     for (let minute = 1; minute <= MINUTES; minute++) {
@@ -39,7 +39,7 @@ export async function measureMemory({ isQuick }) {
   })();
   const [{ rate }] = await Promise.all([load, readings]);
 
-  // In the first one the heap grows until V8 collects all of it for the first time.
+  // In the first minute the heap grows until V8 collects all of it for the first time.
   const [, second] = minutes;
   const highest = Math.max(...minutes.slice(MINUTES / 2));
   printTable(

@@ -1,5 +1,5 @@
-// Loaded before the service by --import: nothing is forced to the disk. What the embedded database's fsync costs is the
-// difference to the service as it is.
+// Loaded before the service by --import, so that nothing is forced to the disk. Shows what fsync costs the embedded
+// database.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { setImmediate } from 'node:timers';

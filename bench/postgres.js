@@ -1,20 +1,22 @@
-// The database of a run: a throwaway PostgreSQL, or one made on the server of BENCH_DATABASE_URL.
+// The database of a run: on a temporary PostgreSQL server, or on the server of BENCH_DATABASE_URL.
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort, postgresUser, programPath } from '../test/support/machine.js';
 import { atEnd, BenchError, run, start } from './processes.js';
 
-/** Not the system's temporary folder, which may be in memory: a commit there costs no disk. */
+/** Not the system's temporary folder, which may be in memory, where a commit does not wait for a disk. */
 export const DISK = '/var/tmp';
 const START_MS = 30_000;
 
 /**
  * Makes an empty database.
  *
- * @returns its URL, a connection that runs statements, and the process id of the server where it runs on this machine.
+ * @returns its URL, a function that runs statements, PostgreSQL's version, and the process id of a backend if the server
+ *   runs on this machine.
  */
 export async function createDatabase() {
   const given = process.env.BENCH_DATABASE_URL;
@@ -28,7 +30,7 @@ export async function createDatabase() {
   return { url: url.href, sql, version, backendPid: isLocal(url) ? pid : undefined };
 }
 
-/** A database of its own, so that nothing else of the server is touched. */
+/** Makes a new database, so that the run changes nothing else on the server. */
 async function createOnServer(server) {
   const name = `plant_store_bench_${randomBytes(4).toString('hex')}`;
   const admin = await connect(server);
@@ -44,7 +46,7 @@ async function createOnServer(server) {
 
 async function connect(url) {
   const client = new pg.Client({ connectionString: url });
-  // The server may be stopped before the connection is ended.
+  // The server may stop before the connection ends.
   client.on('error', () => undefined);
   await client.connect();
   return client;
@@ -52,7 +54,7 @@ async function connect(url) {
 
 const isLocal = (url) => ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname);
 
-/** A cluster with the defaults of initdb, above all its durability, in a folder of its own. */
+/** Starts a server with the defaults of initdb, and so with full durability, in a new folder. */
 async function startCluster() {
   const owner = postgresUser();
   const folder = mkdtempSync(join(DISK, 'plant-store-bench-'));
@@ -76,18 +78,18 @@ async function startCluster() {
   const server = start(
     programPath('postgres'),
     ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    // At once: nothing of the data is kept.
+    // An immediate shutdown, because the data is not kept.
     { ...options, stopSignal: 'SIGQUIT' },
   );
   const url = `postgres://bench:${password}@127.0.0.1:${port}/postgres`;
-  for (const deadline = Date.now() + START_MS; ; await delay(100)) {
+  for (const deadline = performance.now() + START_MS; ; await delay(100)) {
     try {
       const client = await connect(url);
       await client.end();
       return url;
     } catch (error) {
-      if (server.hasEnded() || Date.now() > deadline) {
-        throw new BenchError(`The throwaway PostgreSQL did not start: ${error.message}`);
+      if (server.hasEnded() || performance.now() > deadline) {
+        throw new BenchError(`The temporary PostgreSQL did not start: ${error.message}`);
       }
     }
   }

@@ -1,15 +1,15 @@
-// The processes and folders that a run makes, and their end: also on Ctrl-C, also after an error.
+// The processes and folders of a run, and how they are removed at its end, even after Ctrl-C or an error.
 import { spawn } from 'node:child_process';
 import { clearTimeout, setTimeout } from 'node:timers';
 
-/** How long a process may take to end by itself before it is killed, in milliseconds. */
+/** How long a process may take to stop before it is killed, in milliseconds. */
 const END_MS = 5_000;
 
-/** What is to be undone, newest first. */
+/** The steps that undo what the run made; the last one runs first. */
 const undoings = [];
 let isInterrupted = false;
 
-/** @param undo called once when the run ends, in whatever way; may be asynchronous. */
+/** @param undo is called and awaited once, when the run ends in any way. */
 export function atEnd(undo) {
   undoings.push(undo);
 }
@@ -19,12 +19,12 @@ export async function undoAll() {
     try {
       await undo();
     } catch (error) {
-      console.error(`Could not tidy up: ${error.message}`);
+      console.error(`Could not clean up: ${error.message}`);
     }
   }
 }
 
-/** Runs the whole, and tidies up after it. */
+/** Runs the benchmark, and cleans up after it. */
 export async function runToEnd(main) {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, async () => {
@@ -38,7 +38,7 @@ export async function runToEnd(main) {
   try {
     await main();
   } catch (error) {
-    // Every failure is the end of a process that was stopped on purpose then, and the handler above has the last word.
+    // After an interrupt, errors come from the processes that the handler above stops. It ends the run itself.
     if (isInterrupted) return;
     const isForPeople = error.isForPeople || error.code?.startsWith('ERR_PARSE_ARGS');
     console.error(isForPeople ? error.message : error);
@@ -47,16 +47,16 @@ export async function runToEnd(main) {
   await undoAll();
 }
 
-/** An error whose message is all that a person needs. */
+/** An error whose message is enough; its stack is not shown. */
 export class BenchError extends Error {
   isForPeople = true;
 }
 
 /**
- * Starts a process that is stopped at the latest when the run ends.
+ * Starts a process that is stopped when the run ends, at the latest.
  *
- * @param options those of `child_process.spawn`, and `stopSignal` where SIGTERM is not the one.
- * @returns its pid, its end as a promise of the exit code, and `stop`.
+ * @param options those of `child_process.spawn`, and `stopSignal` if it is not SIGTERM.
+ * @returns the process, its pid, a promise `ended` of its exit code, `stop()` and `hasEnded()`.
  */
 export function start(command, args, { stopSignal = 'SIGTERM', ...options } = {}) {
   const child = spawn(command, args, { stdio: 'ignore', ...options });
@@ -81,7 +81,7 @@ export function start(command, args, { stopSignal = 'SIGTERM', ...options } = {}
  * Runs a process to its end.
  *
  * @returns what it wrote to standard output.
- * @throws {BenchError} with what it wrote to standard error, where it fails.
+ * @throws {BenchError} if it fails, with what it wrote to standard error.
  */
 export async function run(command, args, options = {}) {
   const { child, ended } = start(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,4 +1,4 @@
-// What a run says in the end: tables in the terminal, and files in bench/results/.
+// The report of a run: tables in the terminal, and files in bench/results/.
 import { closeSync, fdatasyncSync, mkdirSync, openSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { DISK } from './postgres.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 
-/** @returns the median, or undefined where one of the values was not measured. */
+/** @returns the median, or undefined if one of the values was not measured. */
 export function median(values) {
   if (values.includes(undefined)) return undefined;
   const sorted = values.toSorted((a, b) => a - b);
@@ -15,19 +15,19 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** How far the rounds lie apart, as a share of their median. */
+/** @returns the range of the values, as a percentage of their median. */
 export function spread(values) {
   return `${Math.round(((Math.max(...values) - Math.min(...values)) / median(values)) * 100)} %`;
 }
 
-/** Three digits or all before the point: more would be noise. */
+/** Shows three significant digits, or all before the point. More would be noise. */
 function format(cell) {
   if (cell === undefined) return '–';
   if (typeof cell !== 'number') return cell;
   return Math.abs(cell) >= 100 ? Math.round(cell).toLocaleString('en') : String(Number(cell.toPrecision(3)));
 }
 
-/** The first column stands to the left, the others to the right. */
+/** Prints a table with its first column aligned left and the others right. */
 export function printTable(head, rows) {
   const lines = [head, ...rows.map((row) => row.map(format))];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
@@ -40,11 +40,11 @@ export function printTable(head, rows) {
   }
 }
 
-/** @returns a target that the median of the rounds is to reach; undefined where nothing was measured. */
+/** @returns a target that the median of the rounds must reach; undefined if nothing was measured. */
 export const atLeast = (bound, what, rounds) =>
   target('at least', bound, what, rounds, (value) => value >= bound);
 
-/** @returns a target that the median of the rounds is not to exceed; undefined where nothing was measured. */
+/** @returns a target that the median of the rounds must not exceed; undefined if nothing was measured. */
 export const atMost = (bound, what, rounds) =>
   target('at most', bound, what, rounds, (value) => value <= bound);
 
@@ -66,7 +66,7 @@ export function printTargets(targets) {
   );
 }
 
-/** The targets as a page, with every round. */
+/** Writes the targets as a page, with every round. */
 export function writeTargets(name, targets, { processor, cores, node, postgresql, disk, date }) {
   const lines = targets.map(({ what, sense, bound, value, isMet, rounds }) => {
     const all = rounds.length > 1 && rounds.length <= 5 ? rounds.map(format).join(' · ') : '';
@@ -85,7 +85,7 @@ ${lines.join('\n')}
   );
 }
 
-/** What the figures were measured on. */
+/** @returns the machine and the programs that the figures were measured on. */
 export function machine(database) {
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -98,7 +98,7 @@ export function machine(database) {
   };
 }
 
-/** @returns how long a page that is written takes to be durable: what each commit waits for, and a group only once. */
+/** @returns how long a written page takes to become durable, as each commit must wait, in microseconds. */
 function durableWriteMicroseconds() {
   const path = join(DISK, `plant-store-bench-${process.pid}`);
   const file = openSync(path, 'w');

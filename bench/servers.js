@@ -1,4 +1,4 @@
-// The servers that are loaded: the service as shipped, and the baselines it is compared with.
+// The servers under load: the service as shipped, and the baselines that it is compared with.
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { get } from 'node:http';
@@ -19,7 +19,7 @@ const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 const SERVICE = file('dist/main.js');
 
-/** Node's options for a service that forces nothing to the disk: to see what its fsync costs. */
+/** Options of Node.js for a service that forces nothing to the disk. */
 export const WITHOUT_FSYNC = ['--import', pathToFileURL(file('bench/no-fsync.js')).href];
 
 const GO_BINARY = file('dist/bench/go-pgx');
@@ -28,7 +28,7 @@ const PYTHON = '/usr/bin/python3';
 
 const node = (main) => ({ command: process.execPath, args: () => [file(main)] });
 
-/** By the name that the results have for each: how it is started, and what says that it cannot be. */
+/** How each baseline is started, by its name in the results. `missing` names the packages that it lacks, if any. */
 export const BASELINES = {
   'Node http + pg': node('bench/baselines/http-pg.js'),
   'Fastify + pg': node('bench/baselines/fastify-pg.js'),
@@ -45,7 +45,7 @@ export const BASELINES = {
   },
   'FastAPI + asyncpg': {
     command: PYTHON,
-    // As `fastapi run` and the documentation's deployment pages start it, without the access log.
+    // Started as `fastapi run` and FastAPI's documentation on deployment do, without the access log.
     args: (port) => [
       ...['-m', 'uvicorn', 'fastapi_asyncpg:app', '--app-dir', file('bench/baselines')],
       ...['--port', String(port), '--no-access-log', '--log-level', 'warning'],
@@ -74,15 +74,16 @@ export async function build() {
   }
   await bundle();
   if (BASELINES['Go net/http + pgx'].missing() === undefined) {
-    // Debian's libraries for Go are meant for the time before modules.
+    // Debian's Go libraries do not use modules.
     const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PATH, GOFLAGS: '' };
     await run('go', ['build', '-o', GO_BINARY, file('bench/baselines/go-pgx/main.go')], { env });
   }
 }
 
 /**
- * @param database undefined for the embedded one, in a new folder.
- * @param options.env adds to the variables of the service; options.log is the file for what it prints.
+ * @param database is undefined for the embedded one, in a new folder.
+ * @param options.env adds to the variables of the service.
+ * @param options.log is the file for its standard output.
  */
 export async function startService(database, { env = {}, log, nodeOptions = [] } = {}) {
   const variables = {
@@ -96,7 +97,7 @@ export async function startService(database, { env = {}, log, nodeOptions = [] }
   return startServer('The service', program, database, variables, log);
 }
 
-/** @returns undefined, with a word about what to install, where the baseline cannot be run. */
+/** @returns the server; undefined, with a message about what to install, if the baseline cannot run. */
 export async function startBaseline(name, database) {
   const missing = BASELINES[name].missing?.();
   if (missing === undefined) return startServer(name, BASELINES[name], database, BASELINE_VARIABLES);
@@ -134,7 +135,7 @@ async function startServer(name, { command, args }, database, variables, log = '
   return { name, port, pid: server.pid, stop: server.stop, startMs: performance.now() - begun };
 }
 
-/** Any answer but 503 to the service's readiness probe; the baselines have none and listen once they are ready. */
+/** A baseline has no readiness check and listens when it is ready, so any answer but 503 means ready. */
 function isReady(port) {
   return new Promise((resolve) => {
     get({ port, host: '127.0.0.1', path: '/health/ready', agent: false }, (response) => {
@@ -144,7 +145,7 @@ function isReady(port) {
   });
 }
 
-/** @returns how many creates the service has answered as new, by its own metrics. */
+/** @returns how many plants the service has created, by its own metrics. */
 export function countCreated({ port }) {
   return new Promise((resolve, reject) => {
     get({ port, host: '127.0.0.1', path: '/metrics', agent: false }, async (response) => {

@@ -1,4 +1,4 @@
-// How long the service takes from its start to ready, on a migrated server database.
+// How long the service takes from its start until it is ready, on a migrated server database.
 import { createDatabase } from './postgres.js';
 import { atMost, median, printTable } from './report.js';
 import { startService } from './servers.js';

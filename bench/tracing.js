@@ -1,4 +1,4 @@
-// The service with OpenTelemetry's own instrumentation as docs/OPERATIONS.md shows it, and something that takes its traces.
+// The service with OpenTelemetry's instrumentation as docs/OPERATIONS.md shows it, and a collector for its traces.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { startService } from './servers.js';
 
 const TRACING = '@opentelemetry/auto-instrumentations-node/register';
 
-/** @returns undefined, with a word about what to install, where OpenTelemetry is not installed. */
+/** @returns the server; undefined, with a message about what to install, if OpenTelemetry is not installed. */
 export async function startTraced(database) {
   let main;
   try {

@@ -1,4 +1,4 @@
-"""FastAPI and asyncpg, one INSERT a request. asyncpg prepares the statement by itself."""
+"""FastAPI and asyncpg, one INSERT per request. asyncpg prepares the statement by itself."""
 
 import os
 from typing import Optional

@@ -1,4 +1,4 @@
-// Fastify and pg behind the service's own group commit.
+// Fastify with the service's own group commit over pg.
 import { commits } from './group-commit.js';
 import { servePlants } from './fastify-plants.js';
 

@@ -1,4 +1,4 @@
-// Fastify and pg, one INSERT a request.
+// Fastify and pg, one INSERT per request.
 import pg from 'pg';
 import { servePlants } from './fastify-plants.js';
 

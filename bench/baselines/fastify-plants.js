@@ -1,4 +1,5 @@
-// Fastify as its documentation shows it: a JSON schema judges the body and writes the answer, a hook checks the token.
+// Fastify as its documentation shows it: a JSON schema validates the body and serializes the answer, a hook checks the
+// token.
 import fastify from 'fastify';
 
 const authorization = `Bearer ${process.env.ACCESS_TOKEN}`;

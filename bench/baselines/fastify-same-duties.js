@@ -1,6 +1,7 @@
-// Fastify with every duty that the service has for a create: the exact id and text, names that appear twice, request id,
-// the stored id, metrics, security headers, and a token that is remembered by its digest. The parser, the metrics and the group commit
-// are the service's own, so what the service costs more than this is what its framework costs.
+// Fastify with every duty that the service has in a create: the exact id and text, names that appear twice, the request
+// id, the stored id, metrics, security headers, and tokens that are cached by their digests. The parser, the metrics and
+// the group commit are the service's own, so the rest of the service's cost is that of its framework, its framing of
+// requests and its time limits.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import fastify from 'fastify';

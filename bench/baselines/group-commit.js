@@ -1,4 +1,4 @@
-// The service's own group commit, with the limits that the service gives it, over `pg` alone.
+// The service's own group commit, with the same limits, over `pg` alone.
 import pg from 'pg';
 import { FIXED_LIMITS, GroupCommit } from '../../dist/src/plants/group-commit.js';
 

@@ -1,4 +1,4 @@
-// Node's http and pg alone: one INSERT a request. What the latency of a lone request is compared with.
+// Node.js's http and pg alone, one INSERT per request. The latency of a lone request is compared with this.
 import { Buffer } from 'node:buffer';
 import { createServer } from 'node:http';
 import pg from 'pg';

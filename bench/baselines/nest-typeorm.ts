@@ -1,5 +1,5 @@
-// NestJS as its documentation shows it: Express, a guard that takes the token from the header, ValidationPipe, and
-// TypeORM's repository.save() through providers of its own (docs.nestjs.com/recipes/sql-typeorm).
+// NestJS as its documentation shows it: Express, a guard that reads the token from the header, ValidationPipe, and
+// TypeORM's repository.save() through custom providers (docs.nestjs.com/recipes/sql-typeorm).
 import {
   Body,
   Controller,

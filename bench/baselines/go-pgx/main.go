@@ -1,4 +1,4 @@
-// Go's net/http and pgx with its pool, one INSERT a request. pgx prepares the statement by itself.
+// Go's net/http and pgx with its pool, one INSERT per request. pgx prepares the statement by itself.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 var db *pgxpool.Pool
 
-// Pointers, since a member that is missing must be told from one that is zero.
+// Pointers distinguish a missing member from a zero value.
 type newPlant struct {
 	ID   *int64  `json:"id"`
 	Name *string `json:"name"`
