@@ -96,14 +96,11 @@ const STATUSES: [name: string, status: number, body: string, headers?: Record<st
   ['a wrong token', 401, '{"id":1,"name":"a"}', { Authorization: 'Bearer nope' }],
 ];
 
-test.each(STATUSES)(
-  'The response to %s conforms to openapi.json: %i',
-  async (...[, status, body, headers]) => {
-    const { json, ...answer } = await ask(body, headers);
-    expect(answer).toEqual({ status, violations: [] });
-    expect(json).toHaveProperty(status === 200 ? 'name' : 'error');
-  },
-);
+test.each(STATUSES)('The response to %s conforms: %i', async (...[, status, body, headers]) => {
+  const { json, ...answer } = await ask(body, headers);
+  expect(answer).toEqual({ status, violations: [] });
+  expect(json).toHaveProperty(status === 200 ? 'name' : 'error');
+});
 
 test('The response to a failure of the database conforms to openapi.json: 503', async () => {
   await service.sql('ALTER TABLE plants RENAME TO gone');
