@@ -36,6 +36,6 @@ export default {
   ],
   // For a test that hangs. On a busy machine a good one may take a minute.
   testTimeout: 180_000,
-  // Much of a run is waiting. Jest's default, the processors less one, would be one worker on a machine of two.
-  maxWorkers: Math.max(2, availableParallelism() - 1),
+  // Much of a run is waiting, so each processor has work for more than one worker.
+  maxWorkers: availableParallelism() + 1,
 };

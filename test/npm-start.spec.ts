@@ -8,8 +8,16 @@ import { jest } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
 import { undoAfterEach } from './support/undo.js';
 
-// The tests run in a copy of the checkout. It is compiled once.
-const SOURCES = ['src', 'migrations', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
+// The tests run in a copy of the checkout, as compiled as this one is.
+const COPIED = [
+  'src',
+  'migrations',
+  'scripts',
+  'dist',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+];
 jest.setTimeout(180_000);
 
 const undo = undoAfterEach();
@@ -17,7 +25,8 @@ let checkout: string;
 let database: TestDatabase;
 beforeAll(async () => {
   checkout = mkdtempSync(join(tmpdir(), 'plant-store-npm-start-'));
-  for (const name of SOURCES) cpSync(name, join(checkout, name), { recursive: true });
+  for (const name of COPIED)
+    cpSync(name, join(checkout, name), { recursive: true, preserveTimestamps: true });
   symlinkSync(resolve('node_modules'), join(checkout, 'node_modules'));
   database = await createTestDatabase();
 });
@@ -65,8 +74,12 @@ function isRunning(pid: number): boolean {
 }
 
 test('One sentence says that the folder dist cannot be written', async () => {
+  renameSync(join(checkout, 'dist'), join(checkout, 'elsewhere'));
   writeFileSync(join(checkout, 'dist'), '');
-  undo(() => rmSync(join(checkout, 'dist')));
+  undo(() => {
+    rmSync(join(checkout, 'dist'));
+    renameSync(join(checkout, 'elsewhere'), join(checkout, 'dist'));
+  });
   const { child, output } = startOnly();
   expect(await once(child, 'close')).toEqual([1, null]);
   expect(output()).toBe(

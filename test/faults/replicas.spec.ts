@@ -130,7 +130,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     async () => {
       // These need no database, or have their own.
       const leftOut =
-        '/(embedded|deploy|monitoring|npm-start|documented-commands|contract-judge|cost-of-bad-input)\\.spec\\.ts$';
+        '/(embedded|deploy|monitoring|npm-start|documented-commands|contract-judge)\\.spec\\.ts$';
       const args = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
       const env: NodeJS.ProcessEnv = { ...process.env, TEST_DATABASE_URL: bouncer.url('postgres') };
       // The template belongs to this run, and the other run would remove it at its end.

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cpSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -37,7 +38,8 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 async function createFolder(): Promise<TestDatabase> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
   // global-setup.js made the template.
-  await cp(process.env.PLANT_STORE_TEST_TEMPLATE as string, folder, { recursive: true });
+  // A quarter of the time of cp() for these thousand files.
+  cpSync(process.env.PLANT_STORE_TEST_TEMPLATE as string, folder, { recursive: true });
   return { env: { DATA_DIR: folder }, drop: () => rm(folder, { recursive: true, force: true }) };
 }
 
