@@ -25,7 +25,7 @@ export default {
       roots: ['<rootDir>/src', '<rootDir>/test'],
       testMatch: ['<rootDir>/src/**/*.spec.ts', '<rootDir>/test/*.spec.ts'],
     },
-    ...['faults', 'gateway', 'browser', 'image', 'interop', 'fuzz'].map(suite),
+    ...['commands', 'faults', 'gateway', 'browser', 'image', 'interop', 'fuzz'].map(suite),
   ],
   globalSetup: './test/support/global-setup.js',
   globalTeardown: './test/support/global-teardown.js',

@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { MIGRATIONS } from '../migrations/index.js';
-import { createEmptyDatabase, type TestDatabase } from './support/database.js';
-import { startService } from './support/service.js';
+import { MIGRATIONS } from '../../migrations/index.js';
+import { createEmptyDatabase, type TestDatabase } from '../support/database.js';
+import { startService } from '../support/service.js';
 
 const MIGRATE = ['dist/src/database/migrate-command.js'];
 const TYPEORM = 'node_modules/typeorm/cli.js';

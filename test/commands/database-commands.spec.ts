@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
-import { createTestDatabase, onServer } from './support/database.js';
-import { DataFolder } from './support/data-folder.js';
-import { needs } from './support/requirements.js';
-import { startService } from './support/service.js';
-import { undoAfterEach } from './support/undo.js';
+import { createTestDatabase, onServer } from '../support/database.js';
+import { DataFolder } from '../support/data-folder.js';
+import { needs } from '../support/requirements.js';
+import { startService } from '../support/service.js';
+import { undoAfterEach } from '../support/undo.js';
 
 /** More than one batch, both by the number of rows and by their length. */
 const PLANTS = `INSERT INTO plants (id, name, tag, created_at)

@@ -2,9 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { programPath } from './support/machine.js';
-import { needs } from './support/requirements.js';
-import { startService, TOKEN, type TestService } from './support/service.js';
+import { programPath } from '../support/machine.js';
+import { needs } from '../support/requirements.js';
+import { startService, TOKEN, type TestService } from '../support/service.js';
 
 /** The pages whose commands are tested here; those of docs/CLIENTS.md are run by test/interop. */
 const PAGES = [

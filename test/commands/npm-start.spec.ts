@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from './support/database.js';
-import { undoAfterEach } from './support/undo.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { undoAfterEach } from '../support/undo.js';
 
 // The tests run in a copy of the checkout, as compiled as this one is.
 const COPIED = [
