@@ -37,5 +37,5 @@ export default {
   // For a test that hangs. On a busy machine a good one may take a minute.
   testTimeout: 180_000,
   // Much of a run is waiting, so each processor has work for more than one worker.
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers: availableParallelism() + 2,
 };
