@@ -1,5 +1,5 @@
-// `node scripts/compiled.js FILE [ARGUMENT…]`: runs a file of `dist`. If the development packages are here, what changed is
-// compiled first; an installation for production has only what was built before.
+// `node scripts/compiled.js FILE [ARGUMENT…]`: runs a file of `dist`. Compiles changes first if the development
+// packages are installed. A production installation has only what was built before.
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 

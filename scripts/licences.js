@@ -1,7 +1,7 @@
-// Lists the licences of the production dependencies, and fails where one is not permissive or not told.
+// Lists the licences of the production dependencies. Fails if one is not permissive or unknown.
 import { productionPackages } from './production-packages.js';
 
-/** SPDX identifiers of licences that ask for no more than notices to be kept. */
+/** SPDX identifiers of licences that only require that notices are kept. */
 const PERMISSIVE = [
   '0BSD',
   'Apache-2.0',
@@ -16,7 +16,7 @@ const PERMISSIVE = [
   'Unlicense',
 ];
 
-/** `A OR B` leaves the choice, `A AND B` asks for both. */
+/** Of `A OR B` one must be permissive, of `A AND B` both. */
 function isPermissive(licence) {
   const alternatives = licence.replace(/[()]/g, '').split(' OR ');
   return alternatives.some((all) => all.split(' AND ').every((one) => PERMISSIVE.includes(one)));

@@ -1,5 +1,5 @@
-// Writes a copy of openapi.json for tools that cannot resolve a server variable, or that need an example to send a good
-// request. The contract itself stays as it is.
+// Writes a copy of openapi.json for tools that cannot resolve a server variable or need an example to send a valid
+// request. The contract itself is not changed.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { EXAMPLES, withExamples } from '../dist/src/openapi/examples.js';
 

@@ -1,4 +1,4 @@
-// `print` writes the OpenAPI document as the decorators have it; `check` compares it with openapi.json, both ways.
+// `print` writes the OpenAPI document that the decorators describe; `check` compares it with openapi.json.
 import { deepStrictEqual } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { createApp } from '../dist/src/app.js';
@@ -15,7 +15,7 @@ if (process.argv[2] === 'check') {
     deepStrictEqual(JSON.parse(JSON.stringify(document)), contract);
     console.log('The decorators and openapi.json are the same document.');
   } catch (error) {
-    // Plus stands for what the decorators have, minus for what openapi.json has.
+    // Plus marks what the decorators have, minus what openapi.json has.
     console.error(error.message);
     process.exitCode = 1;
   }

@@ -1,4 +1,4 @@
-// Prints a bill of materials of the production dependencies: CycloneDX 1.6, from the lock file alone.
+// Prints a bill of materials of the production dependencies, from the lock file, as CycloneDX 1.6.
 import { Buffer } from 'node:buffer';
 import { manifest, productionPackages, uses } from './production-packages.js';
 
@@ -46,7 +46,7 @@ console.log(
           licenses: licences(manifest.license),
         },
       },
-      // The same package at the same version may be installed in more than one place.
+      // The same version of a package may be installed in several places.
       components: [...new Map(components.map((component) => [component.purl, component])).values()],
       dependencies: [...edges].map(([ref, on]) => ({ ref, dependsOn: on })),
     },

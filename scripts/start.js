@@ -1,5 +1,4 @@
-// `npm start`: compiles what changed since the last time, then runs the service in this process, so that a signal to it
-// reaches the service.
+// `npm start`: compiles changes, then runs the service in this process, so that signals reach it.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -32,7 +31,7 @@ function isReadOnly(folder) {
   }
 }
 
-/** npm may be killed without a chance to pass that on. Between it and this process there may be a shell. */
+/** Ends this process if npm is killed and cannot forward a signal. npm may have started it through a shell. */
 function endWithNpm() {
   const ps = spawnSync('ps', ['-o', 'ppid=,comm=', '-p', process.ppid], { encoding: 'utf8' });
   const [grandparent, parentName = ''] = (ps.stdout ?? '').trim().split(/\s+/);
@@ -48,9 +47,9 @@ function endWithNpm() {
 
 const compiler = findCompiler();
 const isCompiled = existsSync(main);
-// Standard output is for the log.
+// Not on standard output, which carries only the log.
 console.error(isCompiled ? 'Compiling what changed' : 'Compiling; the first time takes some seconds');
-// In its build mode the compiler looks at the times of files first, and is done in a moment if none is newer.
+// In its build mode the compiler first compares the times of files, and ends at once if none is newer.
 const build = spawnSync(
   process.execPath,
   [compiler, '--build', 'tsconfig.build.json', ...(isCompiled ? [] : ['--force'])],
@@ -58,7 +57,7 @@ const build = spawnSync(
 );
 if (build.status !== 0) {
   const output = build.stdout + build.stderr;
-  // TS5033: could not write file. It throws what it meets when it sets the time of one.
+  // TS5033: could not write file. If it cannot set a file's time, the compiler throws the system's error instead.
   if (/TS5033|E(?:ROFS|ACCES|PERM)/.test(output))
     stop(
       isCompiled

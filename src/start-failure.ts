@@ -2,7 +2,7 @@ import { DatabaseFault, isCertificateRefused } from './database/errors.js';
 import { FolderHeldError } from './database/embedded/folder-lock.js';
 import { withoutSecrets } from './logging/serialize-error.js';
 
-/** What to do about an error of the start, by its `code`: a system call's or a SQLSTATE (PostgreSQL, appendix A). */
+/** What to do about an error at the start, by its `code`: a system call's or a SQLSTATE (PostgreSQL, appendix A). */
 const ADVICE: Record<string, string> = {
   EADDRNOTAVAIL: 'set HOST to an address of this machine',
   ENOTFOUND: 'set HOST to an address of this machine',
@@ -14,7 +14,7 @@ const ADVICE: Record<string, string> = {
   '42501': 'migrate as a user who may (npm run db:migrate), and start with MIGRATIONS=off',
 };
 
-/** @returns one sentence for whoever starts the service: what is wrong, and what to do about it. */
+/** @returns one sentence that says what is wrong and, if known, what to do about it. */
 export function startFailure(error: unknown): string {
   const [fault, advice] = diagnose(error);
   return `Plant Store could not start: ${fault}${advice === undefined ? '' : `; ${advice}`}.\n`;

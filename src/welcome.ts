@@ -1,10 +1,9 @@
 import type { Config } from './config/config.js';
 
 /**
- * What a person sees who started the service to try it.
- *
- * @param port the port that it listens on.
+ * @param port the port that the service listens on.
  * @param token the one-time token, if none is configured.
+ * @returns what a person reads who starts the service to try it.
  */
 export function welcome({ host, baseUrl, docs }: Config['http'], port: number, token?: string): string {
   const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;

@@ -1,7 +1,7 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import type { Config } from './config.js';
 
-/** Injects the one {@link Config} of the application. */
+/** Injects the application's {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
 
 @Global()

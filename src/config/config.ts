@@ -16,21 +16,21 @@ import {
   trustProxy,
 } from './values.js';
 
-/** All that the environment decides, read and checked once at the start. */
+/** The whole configuration, read from the environment and checked once at the start. */
 export interface Config {
   production: boolean;
   http: {
     host: string;
     port: number;
-    /** Public base address for the document's `{base_url}`, without a trailing slash. */
+    /** Public base URL for the document's `{base_url}`, without a trailing slash. */
     baseUrl: string | undefined;
     /** Largest request body in bytes, after decoding. */
     bodyLimit: number;
-    /** Bytes that the bodies of all requests together may take while they arrive. */
+    /** Most memory for the bodies of all requests while they arrive, in bytes. */
     bodyBudget: number;
-    /** Connections beyond which a new one is closed. */
+    /** Most open connections. Further ones are closed on arrival. */
     maxConnections: number;
-    /** Whose X-Forwarded-For to believe, as Express's 'trust proxy': addresses and subnets. */
+    /** The addresses and subnets whose X-Forwarded-For is trusted (Express's 'trust proxy'). */
     trustProxy: false | string[];
     corsOrigins: string[];
     keepAliveTimeoutMs: number;
@@ -43,7 +43,7 @@ export interface Config {
     dataDir: string;
     migrations: 'auto' | 'off';
     poolSize: number;
-    /** Longest time that a create may take in the store, waiting included. */
+    /** How long a create may take in the store, waiting included. */
     timeoutMs: number;
   };
   auth: {
@@ -54,14 +54,14 @@ export interface Config {
   operations: {
     logLevel: (typeof LOG_LEVELS)[number];
     metrics: boolean;
-    /** A port of their own for metrics and probes; `undefined`: they share the port of the operation. */
+    /** A separate port for metrics and probes. `undefined`: they share the operation's port. */
     metricsPort: number | undefined;
     shutdownDelayMs: number;
     shutdownTimeoutMs: number;
   };
 }
 
-/** The environment has faults; `faults` has one line for each, starting with the variable's name. */
+/** The environment has faults. Each of `faults` starts with the variable's name. */
 export class ConfigError extends Error {
   override name = 'ConfigError' as const;
 
@@ -72,9 +72,9 @@ export class ConfigError extends Error {
   }
 }
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** The variables by name. `.env.example` lists the same, which a test checks. */
+/** The variables by name. A test checks that `.env.example` lists the same. */
 export const VARIABLES = {
   NODE_ENV: oneOf('production', 'development', 'test')({ default: 'development' }),
   HOST: host({ default: '127.0.0.1' }),
@@ -107,9 +107,9 @@ export const VARIABLES = {
 const JWT_VARIABLES = ['JWT_JWKS_URL', 'JWT_ISSUER', 'JWT_AUDIENCE'] as const;
 
 /**
- * The configuration of this process: its environment, and for what that does not set the file `.env`.
- *
- * @throws {ConfigError} with every fault of both at once.
+ * @returns the configuration of this process, from its environment and, for variables that it does not set, the file
+ *   `.env`.
+ * @throws {ConfigError} with all faults of both.
  */
 export function loadConfigOfProcess(): Config {
   const { variables, faults } = readEnvFile('.env');
@@ -118,10 +118,10 @@ export function loadConfigOfProcess(): Config {
 }
 
 /**
- * @param environment the variables by name. White space around a value is dropped: a secret that was written to a file
- *   often ends in a line end. An empty value counts as unset, since Docker Compose passes unset variables so.
- * @param faults what is known to be wrong already.
- * @throws {ConfigError} with every fault at once.
+ * @param environment the variables by name. White space around a value is dropped, since a secret in a file often ends
+ *   in a line end. An empty value counts as unset: this is how Docker Compose passes unset variables.
+ * @param faults that are already known.
+ * @throws {ConfigError} with all faults.
  */
 export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []): Config {
   const given = Object.fromEntries(

@@ -1,15 +1,15 @@
 import pg from 'pg';
 
-/** A PostgreSQL server as `DATABASE_URL` names it: one or more hosts, of which one takes writes. */
+/** The server in `DATABASE_URL`: one or more hosts, one of which takes writes. */
 export interface DatabaseServer {
-  /** For `pg`, with the first of the hosts. */
+  /** For `pg`, with the first host. */
   connectionString: string;
   hosts: { host: string; port: number }[];
-  /** Whether a host that takes no writes is passed over. */
+  /** Whether a host that takes no writes is skipped. */
   needsWritable: boolean;
 }
 
-/** The values of libpq's target_session_attrs that a service which writes can use. */
+/** The values of libpq's target_session_attrs with which a service can write. */
 const SESSION_ATTRIBUTES = new Map([
   ['any', false],
   ['read-write', true],
@@ -17,10 +17,10 @@ const SESSION_ATTRIBUTES = new Map([
 ]);
 
 /**
- * Reads what `pg` reads, and besides, as libpq does, several hosts: `h1:5432,h2:5432` or `?host=h1,h2&port=5432,5433`.
- * With several, a host must take writes unless `target_session_attrs=any` says otherwise; with one, only if asked.
+ * Reads a URL as `pg` does, but also several hosts as libpq does: `h1:5432,h2:5432` or `?host=h1,h2&port=5432,5433`. A
+ * host must take writes if `target_session_attrs` says so or, without that, if there are several hosts.
  *
- * @throws {Error} if `pg` cannot use it. The message completes a sentence and repeats nothing of the address.
+ * @throws {Error} if `pg` cannot use the URL. The message completes a sentence and repeats nothing of the URL.
  */
 export function parseDatabaseUrl(url: string): DatabaseServer {
   const [connectionString, ...others] = urlsOfHosts(url);
@@ -51,7 +51,7 @@ function clientFor(connectionString: string): pg.Client {
   }
 }
 
-/** @returns the address once for each of its hosts. */
+/** @returns the URL once for each of its hosts. */
 function urlsOfHosts(url: string): [string, ...string[]] {
   const query = queryOf(url);
   const [base = ''] = url.split('?', 1);

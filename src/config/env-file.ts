@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 
-/** One entry: nothing, a comment, or a variable with its value bare or in quotes, which may span lines. */
+/** One entry: nothing, a comment, or a variable. Its value is bare or in quotes; a quoted value may span lines. */
 const ENTRY =
   /[^\S\n]*(?:(?:export[^\S\n]+)?(?<name>[A-Za-z_]\w*)[^\S\n]*=[^\S\n]*(?:'(?<single>[^']*)'|"(?<double>[^"]*)"|`(?<tick>[^`]*)`|(?<bare>[^\s#'"`][^\n\r#]*)?)[^\S\n]*)?(?:(?<!\S)#[^\n]*)?(?:\n|$)/y;
 
 /**
- * Reads a file of `NAME=value` lines, in the format of Node's `--env-file`. Node skips what it does not understand; here
- * each such line is a fault, so that no variable is lost silently.
+ * Reads a file of `NAME=value` lines in the format of Node's `--env-file`. Node skips a line that it does not
+ * understand. Here it is a fault, so that no variable is lost silently.
  *
  * @param path the file, which need not exist.
- * @returns the variables, and for each line that cannot be read exactly as written a sentence that names it.
+ * @returns the variables, and a sentence for each line that cannot be read exactly as written.
  */
 export function readEnvFile(path: string): { variables: Map<string, string>; faults: string[] } {
   const variables = new Map<string, string>();
@@ -48,7 +48,7 @@ function decode(content: Buffer): string {
   const text = content.toString('utf8');
   if (text.startsWith('\ufeff'))
     throw new Error('line 1 starts with a byte order mark: save the file as UTF-8 without one');
-  // What is not UTF-8 was replaced. The file may contain U+FFFD itself, which survives the way back.
+  // Bytes that are not UTF-8 were replaced by U+FFFD. The file may also contain U+FFFD, which converts back unchanged.
   const broken = Buffer.from(text).equals(content) ? -1 : text.indexOf('\ufffd');
   if (broken >= 0)
     throw new Error(`line ${text.slice(0, broken).split('\n').length} is not UTF-8: save the file as UTF-8`);

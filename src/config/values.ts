@@ -5,15 +5,15 @@ import proxyAddr from 'proxy-addr';
 import { parseDatabaseUrl } from './database-url.js';
 import { digestOfToken } from './token-digest.js';
 
-// The kinds of values that variables have. Each message completes a sentence that starts with the variable's name. It
-// states the rule and never repeats the value, which may be a secret.
+// The types of variables. Each message completes a sentence that starts with the variable's name. It states the rule
+// and never repeats the value, which may be a secret.
 
 /** RFC 6750 section 2.1: the characters of a bearer token. */
 const BEARER_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 /** RFC 6749 section 3.3: scope tokens, separated by spaces. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: +[\x21\x23-\x5b\x5d-\x7e]+)*$/;
 const HOST_NAME = /^[a-z\d](?:[a-z\d._-]*[a-z\d])?\.?$/i;
-/** RFC 3986's characters for an authority and a path, but the single quote: the value is written into documents. */
+/** RFC 3986's characters for an authority and a path, without the single quote: the value is written into documents. */
 const PLAIN_URL = /^https?:\/\/[\w\-.~:/[\]!$&()*+,;=%]+$/;
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
@@ -70,7 +70,7 @@ export const baseUrl = makeValidator<string>((input) => {
   return input.replace(/\/$/, '');
 });
 
-/** What {@link parseDatabaseUrl} reads. */
+/** A URL that {@link parseDatabaseUrl} can read. */
 export const databaseUrl = makeValidator<string>((input) => {
   if (!/^(postgres(ql)?|socket):\//.test(input)) {
     throw new EnvError('must be a URL that starts with postgres:// or postgresql://');
@@ -90,14 +90,14 @@ export const databaseUrl = makeValidator<string>((input) => {
   return input;
 });
 
-/** Where a key set is fetched. It is not logged, so a query may carry a key; fetch() takes no user and password. */
+/** The URL of a key set. It is not logged, so a query may contain a key. fetch() accepts no user and password. */
 export const jwksUrl = makeValidator<string>((input) => {
   const url = parseUrl(input, 'https', 'http');
   if (url.username !== '' || url.password !== '') throw new EnvError('must not contain a user or a password');
   return input;
 });
 
-/** Whether a URL leads out of this machine without TLS. */
+/** Whether a URL leads to another machine without TLS. */
 export function isInsecure(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'http:' && !LOOPBACK.test(hostname);

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { components } from '../openapi/contract.generated.js';
 
-/** Every failure as it is answered: the contract's Error. */
+/** The body of every failure: the contract's Error. */
 @ApiSchema({ name: 'Error' })
 export class ErrorDto implements ContractError {
   @ApiProperty({ type: 'integer', format: 'int32', description: 'Numeric error value' })

@@ -1,21 +1,21 @@
-export interface FailureOptions {
-  /** Sent with the answer, such as `WWW-Authenticate`. */
+interface FailureOptions {
+  /** Headers of the response, such as `WWW-Authenticate`. */
   headers?: Readonly<Record<string, string>>;
-  /** What went wrong inside: for the log, never for the client. */
+  /** The internal cause: for the log, never for the client. */
   cause?: unknown;
-  /** The level at which this request's failure is logged, with its cause. Without one nobody needs to look into it. */
+  /** The level at which this failure is logged with its cause. Leave it out if nobody needs to investigate. */
   log?: 'warn' | 'error';
 }
 
-/** A request that is refused. Whatever refuses one throws this or hands it over; only this folder turns it into bytes. */
+/** A request that is refused. All code throws this or passes it on; only this folder converts it to a response. */
 export class Failure extends Error {
   override name = 'Failure';
   readonly headers: Readonly<Record<string, string>>;
   readonly log: 'warn' | 'error' | undefined;
 
   /**
-   * @param error the int32 that tells the kinds of failure apart: the number that HTTP has for it (docs/CONTRACT.md).
-   * @param message one English sentence for the client, without its full stop. It names the field and the rule, and
+   * @param error the contract's error number (int32): HTTP's status for this failure (docs/CONTRACT.md).
+   * @param message one English sentence for the client, without its full stop. It names the field and the rule and
    *   repeats nothing that the client sent.
    */
   constructor(
@@ -29,7 +29,7 @@ export class Failure extends Error {
   }
 }
 
-/** The connection ended before the request did: there is nobody to answer. */
+/** The connection closed before the request was complete, so nobody can be answered. */
 export class RequestAborted extends Failure {
   constructor() {
     super(400, 'The client went away before its request was complete');

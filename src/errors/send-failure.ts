@@ -2,23 +2,23 @@ import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Failure } from './failure.js';
 import { sendJson } from './send-json.js';
 
-/** Seconds after which a client may try again what was answered 503. */
+/** How long a client should wait after a 503. */
 const RETRY_AFTER_SECONDS = '1';
 
 /**
- * Answers with the contract's Error body, and nothing else.
+ * Answers with the contract's Error body.
  *
  * @param status the HTTP status, if it differs from the failure's own number.
  */
 export function sendFailure(response: ServerResponse, failure: Failure, status = failure.error): void {
   for (const [name, value] of Object.entries(headersOf(failure))) response.setHeader(name, value);
-  // Express's place for what belongs to one response; the request log reads it there.
+  // For the request log.
   const { locals } = response as { locals?: Record<string, unknown> };
   if (locals !== undefined) locals.error = failure.error;
   sendJson(response, status, bodyOf(failure));
 }
 
-/** @returns the whole answer as text, for a connection on which no request was read; it says that it is the last one. */
+/** @returns the whole response as text, with `Connection: close`, for a connection on which no request was read. */
 export function failureMessage(failure: Failure): string {
   const body = JSON.stringify(bodyOf(failure));
   const headers = {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 /**
  * Answers with a JSON value.
  *
- * @param headers to send beside those of the body.
+ * @param headers to send in addition to those of the body.
  */
 export function sendJson(
   response: ServerResponse,

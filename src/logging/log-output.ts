@@ -4,34 +4,34 @@ import type { DestinationStream } from 'pino';
 import { prettyLine } from './pretty-line.js';
 
 const STDOUT = 1;
-/** What a pipe takes in one piece (POSIX's PIPE_BUF on Linux). */
+/** How much a pipe takes in one piece (POSIX's PIPE_BUF on Linux). */
 const CHUNK_LENGTH = 4_096;
 const FLUSH_INTERVAL_MS = 200;
-/** A reader that is slow is asked again soon; a pipe without a reader or a full disk stays so for longer. */
+/** A slow reader can take more soon. A pipe without a reader and a full disk last longer. */
 const SLOW_READER_RETRY_MS = 10;
 const FAILURE_RETRY_MS = 1_000;
-/** Beyond this many characters that wait, lines are dropped: the service is not slowed and its memory not filled. */
+/** If more characters than this wait, lines are dropped, so that neither time nor memory is lost to the log. */
 const MAX_WAITING_LENGTH = 4 * 1024 * 1024;
-/** How long the end of the process is held up for a reader that does not take the last lines. */
+/** How long the process's exit waits for a reader to take the last lines. */
 const LAST_LINES_MS = 1_000;
 
 /**
- * Standard output as the place of log lines. They wait for a moment and are written together, since a line written
- * alone costs 25 to 50 µs; what waits at the end of the process is written then, whatever ends it.
+ * Writes log lines to standard output. Lines wait for a moment and are written together, since a single write costs 25
+ * to 50 µs. Lines that still wait are written when the process exits.
  *
- * A slow reader, a reader that is gone or a full disk costs lines and nothing else. Pino's own destination would end the
- * process if a write fails, and never get to that end.
+ * A slow reader, a reader that is gone or a full disk only costs lines. Pino's own destination would end the process if
+ * a write fails, and never reach that exit.
  */
 export class LogOutput implements DestinationStream {
-  /** Lines that this process dropped since its start. */
+  /** How many lines this process has dropped. */
   static dropped = 0;
 
-  /** A person who watches is not kept waiting, and reads lines rather than JSON. */
+  /** At a terminal, lines are written at once and readable instead of JSON. */
   readonly #isTerminal = isatty(STDOUT);
   #waiting = '';
-  /** How many were dropped since there was room. */
+  /** How many lines were dropped since the last report. */
   #droppedLately = 0;
-  /** The rest of what a write did not take. */
+  /** What the last write did not take. */
   #rest = Buffer.alloc(0);
   #timer: NodeJS.Timeout | undefined;
 
@@ -71,7 +71,7 @@ export class LogOutput implements DestinationStream {
     this.#timer ??= setTimeout(() => this.#flush(), milliseconds).unref();
   }
 
-  /** @returns the code of the error that keeps it from writing everything: EAGAIN if a reader is slow. */
+  /** @returns undefined if everything is written, else the error's code: EAGAIN if the reader is slow. */
   #send(): string | undefined {
     try {
       while (this.#rest.length > 0 || this.#waiting !== '') {

@@ -6,7 +6,7 @@ import { serializeError } from './serialize-error.js';
 
 export const LOGGER = Symbol('LOGGER');
 
-/** JSON lines to standard output (at a terminal lines to read), or to `stream`. */
+/** @returns a logger that writes JSON lines to `stream` or to standard output, readable lines if that is a terminal. */
 export function createLogger(config: Config['operations'], stream?: DestinationStream): Logger {
   const output =
     stream ??
@@ -15,7 +15,7 @@ export function createLogger(config: Config['operations'], stream?: DestinationS
   return logger;
 }
 
-/** Nest's own messages, in the same log: what it says of its start is for `debug`. */
+/** Nest's own messages in the same log. Those about its start have the level `debug`. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
   log(message: unknown, ...context: unknown[]): void {
@@ -25,7 +25,7 @@ export class NestLogger implements LoggerService {
     this.logger.warn({ context: context.at(-1) }, String(message));
   }
   error(message: unknown, ...context: unknown[]): void {
-    // The application throws what it logs, and main.ts tells it.
+    // The application also throws this error, and main.ts reports it.
     const level = context.at(-1) === 'NestApplication' ? 'debug' : 'error';
     this.logger[level](
       { context: context.at(-1) },

@@ -7,7 +7,7 @@ const LEVELS = new Map([
   [60, 'FATAL'],
 ]);
 const ERROR = 50;
-/** The same in every line. */
+/** Members that are the same in every line. */
 const OMITTED = new Set(['pid', 'hostname']);
 
 interface Line {
@@ -18,10 +18,8 @@ interface Line {
 }
 
 /**
- * A log line as a person reads it: time, level, message and members; of an error its stack below, of a warning its
- * message.
- *
- * @param json a line as pino writes it.
+ * @param json a line that pino wrote.
+ * @returns time, level, message and members for a person. An error's stack stands below.
  */
 export function prettyLine(json: string): string {
   const { level, time, msg = '', err, ...members } = JSON.parse(json) as Line;
@@ -37,7 +35,7 @@ export function prettyLine(json: string): string {
     .join('');
 }
 
-/** Without characters that a terminal would obey. */
+/** Replaces control characters, which a terminal would obey. */
 function printable(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replace(/[\0-\x1f\x7f-\x9f]/g, '\ufffd');

@@ -1,13 +1,13 @@
 import { QueryFailedError } from 'typeorm';
 
-/** SQLSTATE classes whose messages may repeat a value: data exception, constraint and view violation, a trigger's own. */
+/** SQLSTATE classes whose messages may repeat a value: data exception, constraint or view violation, PL/pgSQL. */
 const MAY_REPEAT_VALUES = /^(22|23|44|P0)...$/;
-/** An address in a text, but no file's, whose path is no secret. */
+/** A URL in a text, unless it is a file's, whose path is not a secret. */
 const ADDRESS = /\b(?!file:)[a-z][a-z\d+.-]*:\/\/[^\s"'<>]*/gi;
 
 /**
- * What the logs tell of an error: its type, message, stack and causes, of a database error the SQLSTATE and the
- * constraint. Never what else hangs on it: TypeORM and pg attach the statement, its values and the row that failed.
+ * @returns what is logged of an error: its type, message, stack and causes, and a database error's SQLSTATE and
+ *   constraint. No other property is, since TypeORM and pg attach the statement, its values and the row that failed.
  */
 export function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
@@ -25,9 +25,9 @@ export function serializeError(error: unknown): object {
 }
 
 /**
- * The message of a library may repeat an address that was configured.
+ * A library's message may repeat a configured URL.
  *
- * @returns the text with the user, the password, the query and the fragment of each address in it left out.
+ * @returns the text without the user, password, query and fragment of each URL in it.
  */
 export function withoutSecrets(text: string): string {
   return text.replace(ADDRESS, (address) => {

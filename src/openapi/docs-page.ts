@@ -1,6 +1,6 @@
 import { EXAMPLES, withExamples } from './examples.js';
 
-/** The page of Swagger UI, at `docs` below whatever the service is reached by. */
+/** Swagger UI's page, at `docs` below the service's base URL. */
 export const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -26,7 +26,7 @@ export const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"
 `;
 
 export const INITIALIZER = `
-// The page is at <base>/docs, whatever gateway, host name or path prefix it was opened by.
+// The page is at <base>/docs, whichever gateway, host name or path prefix leads to it.
 const base = new URL('.', location.href).href.replace(/\\/$/, '');
 
 const HOW_TO = \`
@@ -38,7 +38,7 @@ const HOW_TO = \`
 For gateways, clients and tests: [openapi.json](openapi.json)\`;
 
 const examples = ${JSON.stringify(EXAMPLES)};
-// An id that nobody has taken yet, so that the example works as it stands.
+// An id that is probably free, so that the example works unchanged.
 examples.createPlant.request.id = Date.now();
 
 ${withExamples.toString()}
@@ -87,13 +87,13 @@ main, noscript { display: block; max-width: 1000px; margin: 0 auto; font: 14px/1
 .swagger-ui .body-param__text { min-height: 7em; field-sizing: content; }
 .swagger-ui :focus-visible { outline: 3px solid var(--leaf); outline-offset: 2px; }
 
-/* What has nothing to say here: no tags, an operation without parameters, one media type, no links. */
+/* Hides empty parts: there are no tags, parameters or links and only one media type. */
 .swagger-ui .opblock-tag, .swagger-ui .body-param-content-type,
 .swagger-ui .opblock-section:not(.opblock-section-request-body, :has(table.parameters)) > .opblock-section-header:first-child,
 .swagger-ui .parameters-container:not(:has(table.parameters)),
 .swagger-ui .response-controls, .swagger-ui .response-col_links { display: none; }
 
-/* On a telephone long words are broken rather than the page made wider. */
+/* On a phone, long words break instead of widening the page. */
 .swagger-ui table.responses-table { table-layout: fixed; }
 .swagger-ui .response-col_status { width: 3.5em; }
 .swagger-ui td { overflow-wrap: anywhere; }

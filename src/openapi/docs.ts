@@ -5,14 +5,14 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express, Request, Response } from 'express';
 import helmet from 'helmet';
 import { dump } from 'js-yaml';
-// Not the package itself, which would load the page's scripts into this process: 35 MB and 0.1 s of the start.
+// The package itself would load the page's scripts into this process: 35 MB and 0.1 s of the start.
 import assetsFolder from 'swagger-ui-dist/absolute-path.js';
 import { ICON, INITIALIZER, PAGE, STYLE } from './docs-page.js';
 
-/** The assets' addresses carry no version, so a browser asks each time whether what it has is still right. */
+/** The URLs have no version, so a browser must ask each time whether its copy is current. */
 const CACHE_CONTROL = 'no-cache';
 
-/** Swagger UI from this service alone: no inline script, no eval, nothing from another host, and no upgrade to https. */
+/** Allows Swagger UI from this service only: no inline script, eval or other host. No upgrade to https. */
 const pagePolicy = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
@@ -33,49 +33,30 @@ const pagePolicy = helmet({
 });
 
 /**
- * Serves the document as JSON and YAML, and Swagger UI. Every address in the page is relative to it, so the page works
- * at any host and behind any path prefix.
+ * Serves the document as JSON and YAML, and Swagger UI. All URLs in the page are relative, so it works on any host and
+ * behind any path prefix.
  */
 export function serveDocs(app: Express, document: OpenAPIObject): void {
-  app.get(
-    '/openapi.json',
-    send('application/json', () => JSON.stringify(document, null, 2)),
-  );
-  app.get(
-    '/openapi.yaml',
-    send('application/yaml', () => dump(document)),
-  );
-
   const asset = (name: string) => () => readFileSync(join(assetsFolder(), name));
-  app.get(
-    '/docs',
-    pagePolicy,
-    send('text/html; charset=utf-8', () => PAGE),
-  );
-  app.get(
-    '/docs/initializer.js',
-    send('text/javascript; charset=utf-8', () => INITIALIZER),
-  );
-  app.get(
-    '/docs/style.css',
-    send('text/css; charset=utf-8', () => STYLE),
-  );
-  app.get(
-    '/docs/swagger-ui-bundle.js',
-    send('text/javascript; charset=utf-8', asset('swagger-ui-bundle.js')),
-  );
-  app.get('/docs/swagger-ui.css', send('text/css; charset=utf-8', asset('swagger-ui.css')));
-  app.get(
-    '/docs/icon.svg',
-    send('image/svg+xml; charset=utf-8', () => ICON),
-  );
+  const resources: [path: string, type: string, make: () => string | Buffer][] = [
+    ['/openapi.json', 'application/json', () => JSON.stringify(document, null, 2)],
+    ['/openapi.yaml', 'application/yaml', () => dump(document)],
+    ['/docs', 'text/html; charset=utf-8', () => PAGE],
+    ['/docs/initializer.js', 'text/javascript; charset=utf-8', () => INITIALIZER],
+    ['/docs/style.css', 'text/css; charset=utf-8', () => STYLE],
+    ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', asset('swagger-ui-bundle.js')],
+    ['/docs/swagger-ui.css', 'text/css; charset=utf-8', asset('swagger-ui.css')],
+    ['/docs/icon.svg', 'image/svg+xml; charset=utf-8', () => ICON],
+  ];
+  app.get('/docs', pagePolicy);
+  for (const [path, type, make] of resources) app.get(path, send(type, make));
 
-  // Relative, since a gateway may have put a prefix before the path.
+  // Relative, since a gateway may have removed a prefix from the path.
   app.get('/', redirect('docs'));
   app.get('/docs/', redirect('../docs'));
 }
 
-/** @param make called once, at the first request: a service that nobody asks starts sooner, and is smaller. */
+/** @param make called once, at the first request, so that the service starts faster and smaller. */
 function send(type: string, make: () => string | Buffer) {
   let made: { bytes: Buffer; etag: string } | undefined;
   return (_request: Request, response: Response): void => {
@@ -83,7 +64,7 @@ function send(type: string, make: () => string | Buffer) {
     response.setHeader('Content-Type', type);
     response.setHeader('Cache-Control', CACHE_CONTROL);
     response.setHeader('ETag', made.etag);
-    // Express would add a charset to the media type of a string, and JSON's has no such parameter (RFC 8259 section 11).
+    // Express would add a charset to a string's media type, but application/json has none (RFC 8259 section 11).
     response.send(made.bytes);
   };
 }

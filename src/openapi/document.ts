@@ -9,9 +9,9 @@ const DESCRIPTION =
   'It is a sample interface that demonstrates features of the OpenAPI 3.1.0 format.';
 
 /**
- * The OpenAPI document as the decorators have it: member for member the contract in `openapi.json`, which a test checks.
+ * Builds the OpenAPI document from the decorators. A test checks that it equals the contract in `openapi.json`.
  *
- * @param baseUrl the public base address, which becomes the default of the contract's `{base_url}`.
+ * @param baseUrl the public base URL, the default of the contract's `{base_url}`.
  */
 export function buildDocument(app: INestApplication, baseUrl = DEFAULT_BASE_URL): OpenAPIObject {
   const frame = new DocumentBuilder()
@@ -19,8 +19,7 @@ export function buildDocument(app: INestApplication, baseUrl = DEFAULT_BASE_URL)
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer' })
     .addSecurityRequirements('bearerAuth')
     .build();
-  // What the builder would write here has empty members that the contract does not have: contact, license
-  // url, tags.
+  // The builder adds empty members that the contract does not have: contact, license url, tags.
   frame.info = {
     title: 'OpenAPI Plant Store',
     description: DESCRIPTION,
@@ -35,7 +34,6 @@ export function buildDocument(app: INestApplication, baseUrl = DEFAULT_BASE_URL)
   ];
   delete frame.tags;
   const document = SwaggerModule.createDocument(app, frame, { autoTagControllers: false });
-  // The same for the parameters of an operation.
   for (const { operation } of operationsOf(document)) {
     if (operation.parameters?.length === 0) delete operation.parameters;
   }

@@ -5,8 +5,8 @@ interface Example {
 }
 
 /**
- * An example of each operation's request and answers, by operationId. The contract has none, so the served document has
- * none: these are for people and tools. A test holds them to what the service answers.
+ * Examples of each operation's request and responses, by operationId. The contract and so the served document have
+ * none: these are for people and tools. A test compares them with the service's responses.
  */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   createPlant: {
@@ -35,8 +35,8 @@ interface Content {
 }
 
 /**
- * Adds the examples to a copy of the document. Swagger UI's page runs this very function, so it uses nothing from
- * outside itself.
+ * @returns a copy of the document with the examples. The function uses nothing outside itself, since it is also sent to
+ *   Swagger UI's page.
  */
 export function withExamples<T>(document: T, examples: Readonly<Record<string, Example>>): T {
   const copy = structuredClone(document);

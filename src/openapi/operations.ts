@@ -1,9 +1,9 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 
-/** The methods of OpenAPI's Path Item Object; its other members are no operations. */
+/** The members of OpenAPI's Path Item Object that are operations. */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'] as const;
 
-/** @returns every operation of a document, with its path template and its method in lower case. */
+/** @returns every operation of a document with its path template and its method in lower case. */
 export function operationsOf(document: OpenAPIObject) {
   return Object.entries(document.paths).flatMap(([template, item]) =>
     METHODS.flatMap((method) => {
@@ -13,7 +13,7 @@ export function operationsOf(document: OpenAPIObject) {
   );
 }
 
-/** The operations of a document, found by the request that calls them. */
+/** Finds the operations of a document by their requests. */
 export class Operations {
   readonly #operations: { method: string; path: RegExp; statuses: ReadonlySet<number> }[];
 
@@ -25,18 +25,18 @@ export class Operations {
     }));
   }
 
-  /** The methods that any operation has. */
+  /** The methods of all operations, in upper case. */
   get methods(): string[] {
     return [...new Set(this.#operations.map(({ method }) => method))];
   }
 
   /**
-   * An operation answers with the statuses that the document declares. One that declares 400 alone for what a request
-   * does wrong answers that; `error` tells the kinds apart.
+   * An operation only answers with statuses that it declares. A fault of the request for which it declares none is 400;
+   * the body's `error` then tells which fault it is.
    *
-   * @param target the path of the request, with or without a query.
+   * @param target the request's path, with or without a query.
    * @param error the number of a failure.
-   * @returns the HTTP status to answer it with.
+   * @returns the HTTP status of its response.
    */
   statusOf(method: string | undefined, target: string | undefined, error: number): number {
     if (error >= 500 || method === undefined || target === undefined) return error;
@@ -47,7 +47,7 @@ export class Operations {
   }
 }
 
-/** A path template (OpenAPI 3.1, section 4.8.8): each `{name}` stands for one or more characters other than a slash. */
+/** @returns the pattern of a path template (OpenAPI 3.1, section 4.8.8), whose `{name}` is anything without a slash. */
 function patternOf(template: string): RegExp {
   const parts = template.split(/\{[^{}]*\}/).map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^${parts.join('[^/]+')}$`);

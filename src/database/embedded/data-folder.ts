@@ -1,21 +1,21 @@
 import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The data folder cannot be used as it is. The message names the folder, the cause and what to do. */
+/** The data folder cannot be used. The message names the folder, the cause and what to do. */
 export class DataFolderError extends Error {
   override name = 'DataFolderError' as const;
 }
 
-/** Inside the data folder: the database, and the names that it has until it is complete. */
+/** The database's name in the data folder, and the start of its name until it is complete. */
 export const DATABASE = 'postgres';
 export const UNFINISHED = 'postgres.unfinished';
 
-/** What the lock and a database that is being made leave in the data folder. */
+/** The names of locks and unfinished databases in the data folder. */
 const OWN_NAMES = /^(lock\.\d+|lock-[0-9a-f]{8}|lock-holder|postgres\.unfinished\.\w+)$/;
-/** A new ext4 volume has it. */
+/** A new ext4 volume has this folder. */
 const LOST_AND_FOUND = 'lost+found';
 
-/** What every database has: all that initdb makes, except the files of tables. */
+/** What every database has: all that initdb creates, except the files of tables. */
 const REQUIRED = [
   ...['PG_VERSION', 'base/1', 'base/4', 'base/5/PG_VERSION', 'base/5/pg_filenode.map', 'global/pg_control'],
   ...['global/pg_filenode.map', 'pg_commit_ts', 'pg_dynshmem', 'pg_hba.conf', 'pg_ident.conf'],
@@ -41,7 +41,7 @@ export function hasDatabase(dataDir: string): boolean {
   return existsSync(join(dataDir, DATABASE));
 }
 
-/** @throws {DataFolderError} if the data folder has no database, and something in it that is not this service's. */
+/** @throws {DataFolderError} if the data folder has no database but contains something that is not this service's. */
 export function checkNothingForeign(dataDir: string): void {
   if (hasDatabase(dataDir)) return;
   const foreign = readdirSync(dataDir).filter((name) => name !== LOST_AND_FOUND && !OWN_NAMES.test(name));
@@ -53,10 +53,10 @@ export function checkNothingForeign(dataDir: string): void {
 }
 
 /**
- * To be called by the holder of the lock if there is no database. An unfinished database is made before the first lock,
- * so a folder that has locks alone had a database once.
+ * Call this only with the lock and if there is no database. An unfinished database is created before the first lock, so
+ * a folder that has only locks has lost its database.
  *
- * @throws {DataFolderError} if it had.
+ * @throws {DataFolderError} if the folder had a database.
  */
 export function checkNeverHadDatabase(dataDir: string): void {
   const names = readdirSync(dataDir);
@@ -66,7 +66,7 @@ export function checkNeverHadDatabase(dataDir: string): void {
   );
 }
 
-/** @throws {DataFolderError} if files or folders are missing that every database has. */
+/** @throws {DataFolderError} if the database lacks files or folders that every database has. */
 export function checkComplete(database: string): void {
   checkPresent(database, REQUIRED);
 }
@@ -85,9 +85,9 @@ export function checkPresent(database: string, paths: string[]): void {
 }
 
 /**
- * Takes the data folder away from every user but its owner. PostgreSQL, too, uses no folder that others can enter.
+ * Lets only the owner use a folder. PostgreSQL also refuses a folder that others can enter.
  *
- * @returns whether it was open to others before.
+ * @returns whether the folder was open to others before.
  * @throws {DataFolderError} if it cannot be closed.
  */
 export function closeToOthers(folder: string): boolean {
@@ -108,7 +108,7 @@ export function closeToOthers(folder: string): boolean {
 
 /**
  * @param log what PostgreSQL wrote before it gave up.
- * @param cause what PGlite says about it, which is little.
+ * @param cause PGlite's error, which says little.
  */
 export function cannotOpen(database: string, log: string[], cause: unknown): DataFolderError {
   const said = log.flatMap((line) => /(?:FATAL|PANIC|DETAIL):\s+(.+?)\.?$/.exec(line)?.[1] ?? []);

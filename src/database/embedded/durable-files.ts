@@ -3,18 +3,18 @@ import { dirname, join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
 
-/** How PGlite is made durable: with these options, without `-F`, and on a file system that has an fsync. */
+/** PGlite is durable with these options, without `-F`, and with a file system that has fsync. */
 export const DURABLE_START_PARAMETERS = [
   ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
-  // PostgreSQL's default here is fdatasync, which PGlite answers without doing anything.
+  // The default here is fdatasync, which does nothing in PGlite.
   '-c',
   'wal_sync_method=fsync',
 ];
 
-/** What a mode keeps: its type, and the rights of the owner. */
+/** The mask that leaves a mode its file type and the owner's rights. */
 const OWNER_ONLY = ~0o077;
 
-/** The part of Emscripten's Node file system that is changed here. */
+/** The part of Emscripten's Node.js file system that is changed here. */
 interface NodeFilesystem {
   tryFSOperation: (operation: () => void) => void;
   stream_ops: { fsync?: (stream: { nfd: number }) => number };
@@ -25,8 +25,8 @@ interface NodeFilesystem {
 }
 
 /**
- * PGlite's files in a folder. PGlite's own class ignores fsync; this one forces to the disk what PostgreSQL asks for. What
- * it makes is for its owner alone: PostgreSQL's umask is not the process's.
+ * PGlite's files in a folder. PGlite's own class ignores fsync; this one forces the data to the disk. Only the owner
+ * can use the files that it creates: PostgreSQL's umask is not the process's.
  */
 export class DurableNodeFS extends NodeFS {
   override async init(...[pglite, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
@@ -38,7 +38,7 @@ export class DurableNodeFS extends NodeFS {
         node_ops: nodes,
       } = NODEFS as unknown as NodeFilesystem;
       streams.fsync = ({ nfd }) => {
-        // PostgreSQL sees the error as an errno, and panics.
+        // PostgreSQL gets the error as an errno and panics.
         convertErrors(() => fsyncSync(nfd));
         return 0;
       };
@@ -53,16 +53,14 @@ export class DurableNodeFS extends NodeFS {
   }
 }
 
-/** Forces a folder's list of names to the disk: which files it has, not what is in them. */
+/** Forces a folder's list of files to the disk, but not their content. */
 export function syncFolder(folder: string): void {
-  // Windows opens no folders; NTFS has a journal for names.
+  // Windows cannot open a folder; NTFS has a journal for names.
   if (process.platform !== 'win32') syncPath(folder, 'r');
 }
 
 /**
- * Makes a folder and those above it, for their owner alone.
- *
- * @returns when all their names are on the disk.
+ * Creates a folder and its missing parents, for their owner alone, and forces their names to the disk.
  */
 export function makeFolder(folder: string): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -74,7 +72,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** Takes a folder and all that is in it away from every user but its owner, and forces it to the disk. */
+/** Lets only the owner use a folder and all that is in it, and forces it to the disk. */
 export function closeAndSyncTree(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

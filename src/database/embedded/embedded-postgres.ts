@@ -27,14 +27,14 @@ import {
 import { lockFolder } from './folder-lock.js';
 import { SessionStream } from './session-stream.js';
 
-/** A PostgreSQL inside this process, kept in a folder. */
+/** A PostgreSQL inside this process, stored in a folder. */
 export interface EmbeddedPostgres {
-  /** What `pg` uses in place of a socket. It serves one session, so the pool must have one client. */
+  /** Replaces the socket of `pg`. It serves one session, so the pool must have one client. */
   openStream: () => Duplex;
   close: () => Promise<void>;
 }
 
-/** PostgreSQL's own lock. PostgreSQL does not start if a kill left this file empty: made, and not yet written. */
+/** PostgreSQL's own lock. PostgreSQL does not start if a kill left this file empty. */
 const POSTMASTER_PID = 'postmaster.pid';
 
 /** The files of all tables and indexes, relative to the folder of the database. */
@@ -43,11 +43,11 @@ const RELATION_FILES = `SELECT pg_relation_filepath(oid) AS path FROM pg_class
   ORDER BY path`;
 
 /**
- * Opens the database of a data folder; if the folder is empty, makes one first. A new database gets its name when it is
- * complete and on the disk, so a kill or a power cut at any moment leaves either none or a whole one. What PostgreSQL
- * commits is on the disk before it answers.
+ * Opens the database of a data folder, or creates it if the folder is empty. A new database gets its name when it is
+ * complete and on the disk, so a kill or a power cut leaves either none or a whole one. What PostgreSQL commits is on
+ * the disk before it answers.
  *
- * If PostgreSQL panics later, as it does when the disk fails, the process ends: the next start recovers what was
+ * If PostgreSQL panics later, for example because the disk fails, the process ends. The next start recovers what was
  * committed.
  *
  * @throws {FolderHeldError} if another process uses the folder.
@@ -91,7 +91,7 @@ async function makeDatabase(dataDir: string): Promise<void> {
   syncFolder(dataDir);
 }
 
-/** @returns the path of a new folder for a database that is being made. */
+/** @returns the path of a new folder for a database that is being created. */
 function makeUnfinished(dataDir: string): string {
   const folder = join(dataDir, `${UNFINISHED}.${randomBytes(4).toString('hex')}`);
   mkdirSync(folder, { mode: 0o700 });
@@ -109,7 +109,7 @@ function removeUnfinished(dataDir: string, except?: string): void {
 async function openDatabase(folder: string, logger: Logger): Promise<PGlite> {
   checkComplete(folder);
   if (closeToOthers(folder)) closeAndSyncTree(folder);
-  // The lock on the data folder says already that nobody else is here.
+  // The lock on the data folder already excludes other processes.
   rmSync(join(folder, POSTMASTER_PID), { force: true });
   const log: string[] = [];
   let isOpen = false;
@@ -135,7 +135,7 @@ async function openDatabase(folder: string, logger: Logger): Promise<PGlite> {
   }
 }
 
-/** PGlite would go on after a panic, with a database that is not there any more, in a loop without end. */
+/** After a panic PGlite would loop forever, without a working database. */
 function endProcess(panic: string, logger: Logger): never {
   logger.fatal({ panic }, 'The embedded database cannot go on; the next start recovers what was committed');
   process.exit(1);

@@ -14,17 +14,17 @@ import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Another process holds the folder. The message names it. */
+/** Another process holds the folder. The message names that process. */
 export class FolderHeldError extends Error {
   override name = 'FolderHeldError' as const;
 }
 
-/** The longest path that a socket may have everywhere, in bytes (macOS; Linux takes a few more). */
+/** The longest path of a socket that every system allows, in bytes (macOS's limit; Linux allows a few more). */
 const MAX_SOCKET_PATH = 103;
 const LONGEST_NAME = 'lock-01234567';
 const LOCK_NAME = /^lock\.(\d+)$/;
 const ANSWER_MS = 500;
-/** The holder tells about itself in this file too: while it makes its database it is too busy to answer. */
+/** The holder also describes itself in this file, since it is too busy to answer while it creates its database. */
 const HOLDER_FILE = 'lock-holder';
 
 const ABOUT = `process ${process.pid} on ${hostname()}, since ${new Date().toISOString()}`;
@@ -33,16 +33,16 @@ const NAMELESS = 'a process that does not answer';
 /**
  * Makes this process the only one that uses a folder.
  *
- * The lock is a socket that the holder listens on. The kernel answers for the holder as long as it lives, frozen or not,
- * and stops when it dies. So a lock is never stale: not by age, not by a pid that is used again, not in another container
- * on the same volume, not after a power cut. Whoever connects is told who holds it.
+ * The lock is a socket that the holder listens on. The kernel accepts connections to it exactly as long as the holder
+ * lives, frozen or not. So a lock is never stale: not through age, a reused pid, another container on the same volume
+ * or a power cut. The holder tells whoever connects who it is.
  *
- * A dead lock is never removed to take its place, because another process may have taken it by then. The locks are
- * numbered: whoever makes the number after a dead one holds the folder, and the last number always stays.
+ * A dead lock is never replaced, because another process may have replaced it meanwhile. Instead, locks are numbered:
+ * the process that creates the number after a dead one holds the folder, and the last number always stays.
  *
  * @returns a function that unlocks the folder.
  * @throws {FolderHeldError} naming the holder.
- * @throws {Error} if the sockets of a folder with a long path would be in a place that another user may write to.
+ * @throws {Error} if the folder's path is too long for a socket and other users may write to the place used instead.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = realpathSync(folder);
@@ -60,14 +60,14 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 
 /** @returns undefined if another process was faster. */
 async function makeLock(place: string, number: number): Promise<Server | undefined> {
-  // Listen before the number is there, so that nobody takes the lock for a dead one.
+  // Listen before the number exists, so that nobody mistakes the lock for a dead one.
   const nameless = join(place, `lock-${randomBytes(4).toString('hex')}`);
   const server = await listen(nameless);
   const path = lockPath(place, number);
   try {
     chmodSync(nameless, 0o600);
     linkSync(nameless, path);
-    // This process may have slept since it looked, and others may have made and removed this number meanwhile.
+    // This process may have been suspended, and others may have created and removed this number meanwhile.
     if (latestLock(place) === number) {
       removeOlder(place, number);
       writeFileSync(join(place, HOLDER_FILE), ABOUT, { mode: 0o600 });
@@ -83,7 +83,7 @@ async function makeLock(place: string, number: number): Promise<Server | undefin
   return undefined;
 }
 
-/** On Windows the lock is a named pipe: only one process can make it, and it goes when that process ends. */
+/** On Windows the lock is a named pipe. Only one process can create it, and it disappears when that process ends. */
 async function lockByPipe(folder: string): Promise<() => Promise<void>> {
   const path = `\\\\.\\pipe\\plant-store-${digestOf(folder)}`;
   try {
@@ -135,12 +135,12 @@ function removeOlder(place: string, number: number): void {
   for (const older of locks(place)) if (older < number) rmSync(lockPath(place, older), { force: true });
 }
 
-/** The folder of the sockets: the folder itself or, if its path is too long for a socket, one in the temporary folder. */
+/** @returns the folder for the sockets: the folder itself or, if its path is too long, one in the temporary folder. */
 function placeOf(folder: string): string {
   if (Buffer.byteLength(join(folder, LONGEST_NAME)) <= MAX_SOCKET_PATH) return folder;
   const place = join(tmpdir(), `plant-store-${digestOf(folder)}`);
   mkdirSync(place, { recursive: true, mode: 0o700 });
-  // Anyone can make this folder first, and could then remove the locks in it.
+  // Anyone can create this folder first, and could then remove the locks in it.
   const stats = lstatSync(place);
   if (!stats.isDirectory() || stats.uid !== process.getuid?.() || (stats.mode & 0o077) !== 0) {
     throw new Error(
@@ -150,7 +150,7 @@ function placeOf(folder: string): string {
   return place;
 }
 
-/** @returns what the holder says, an empty text if it does not answer, or undefined if nobody listens. */
+/** @returns the holder's answer, an empty text if there is none in time, or undefined if nobody listens. */
 function askHolder(path: string): Promise<string | undefined> {
   return new Promise((done) => {
     let words = '';

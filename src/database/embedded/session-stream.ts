@@ -1,15 +1,15 @@
 import { Duplex } from 'node:stream';
 import type { PGlite } from '@electric-sql/pglite';
 
-/** PostgreSQL's wire protocol to PGlite and back, with as much of `net.Socket` as `pg` calls. */
+/** Carries PostgreSQL's wire protocol to PGlite and back. Has the methods of `net.Socket` that `pg` calls. */
 export class SessionStream extends Duplex {
   constructor(private readonly database: PGlite) {
     super();
   }
 
   connect(): this {
-    // All sessions share one backend, one after the other. It does not notice the end of a session, so a transaction
-    // that was left open would swallow what the next session writes.
+    // All sessions share one backend, one after the other. The backend does not notice the end of a session, so an open
+    // transaction would swallow what the next session writes.
     this.database.exec('ROLLBACK; DEALLOCATE ALL').then(
       () => this.emit('connect'),
       (error: unknown) => this.destroy(error as Error),
@@ -34,12 +34,12 @@ export class SessionStream extends Duplex {
   }
 
   override _read(): void {
-    // The answers are pushed as they come.
+    // The answers are pushed as they arrive.
   }
 
   override _write(message: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    // PGlite holds up the event loop until the commit is on the disk. Requests that have arrived by now are read first,
-    // so that they wait together and share the next commit.
+    // PGlite blocks the event loop until the commit is on the disk. Requests that have arrived are read first, so that
+    // they share the next commit.
     setImmediate(() => {
       this.database.execProtocolRaw(message).then(
         (answer) => {
