@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createTestDatabase, type TestDatabase } from './support/database.js';
+import { createTestDatabase, TEST_CITUS_URL, type TestDatabase } from './support/database.js';
 import { exchange, post, type Answer } from './support/requests.js';
 import { needs } from './support/requirements.js';
 import { ServiceProcess } from './support/service-process.js';
@@ -168,25 +168,27 @@ describe('The log shows the client as an address or not at all', () => {
 
 describe('The log has nothing of what the client sent', () => {
   const SECRETS = 'SECRET';
-  const STATEMENTS_THAT_BREAK: [string, string, string][] = [
-    ['the table is missing', 'ALTER TABLE plants RENAME TO hidden', 'ALTER TABLE hidden RENAME TO plants'],
-    [
-      'a constraint refuses the row',
-      "ALTER TABLE plants ADD CONSTRAINT no_secrets CHECK (name NOT LIKE '%SECRET%') NOT VALID",
-      'ALTER TABLE plants DROP CONSTRAINT no_secrets',
-    ],
-    [
-      'a column has another type',
-      'DELETE FROM plants; ALTER TABLE plants ALTER COLUMN name TYPE integer USING 0',
-      'DELETE FROM plants; ALTER TABLE plants ALTER COLUMN name TYPE text',
-    ],
-    [
-      'a trigger raises an error',
-      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no %', NEW.name; END $$;
-       CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION refuse()`,
-      'DROP FUNCTION refuse CASCADE',
-    ],
+  /** What breaks the statements of a create, and what repairs it. */
+  const DAMAGES: { damage: string[]; repair: string[] }[] = [
+    { damage: ['ALTER TABLE plants RENAME TO hidden'], repair: ['ALTER TABLE hidden RENAME TO plants'] },
+    {
+      damage: ["ALTER TABLE plants ADD CONSTRAINT no_secrets CHECK (name NOT LIKE '%SECRET%') NOT VALID"],
+      repair: ['ALTER TABLE plants DROP CONSTRAINT no_secrets'],
+    },
+    {
+      damage: ['DELETE FROM plants', 'ALTER TABLE plants ALTER COLUMN name TYPE integer USING 0'],
+      repair: ['DELETE FROM plants', 'ALTER TABLE plants ALTER COLUMN name TYPE text'],
+    },
+    {
+      damage: [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no %', NEW.name; END $$",
+        'CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION refuse()',
+      ],
+      repair: ['DROP FUNCTION refuse CASCADE'],
+    },
   ];
+  // A table that is distributed by Citus cannot have triggers.
+  if (TEST_CITUS_URL !== undefined) DAMAGES.pop();
 
   const secretRequests = (service: TestService): Promise<unknown>[] => {
     const { port } = service;
@@ -218,10 +220,10 @@ describe('The log has nothing of what the client sent', () => {
     const service = await startService({ env: { LOG_LEVEL: level } });
     try {
       await Promise.all(secretRequests(service));
-      for (const [, harm, repair] of STATEMENTS_THAT_BREAK) {
-        await service.sql(harm);
+      for (const { damage, repair } of DAMAGES) {
+        for (const statement of damage) await service.sql(statement);
         await Promise.all(secretRequests(service));
-        await service.sql(repair);
+        for (const statement of repair) await service.sql(statement);
       }
       await delay(50);
       expect(service.logs()).not.toContain(SECRETS);
@@ -230,7 +232,7 @@ describe('The log has nothing of what the client sent', () => {
       await service.stop();
     }
     // Proof that PostgreSQL raised the errors whose details hold the secrets.
-    expect(service.logs()).toContain('no_secrets');
+    expect(service.logs()).toContain('23514');
     expect(service.logs()).toContain('42P01');
   });
 });
@@ -242,7 +244,7 @@ describe('A failure of the database', () => {
       await service.sql('ALTER TABLE plants RENAME TO hidden');
       const answers = await Promise.all(Array.from({ length: 40 }, () => post(service.port, plant())));
       expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(503));
-      const lines = parseLines(service.logs());
+      const lines = parseLines(service.logs()).filter(({ err }) => err !== undefined);
       expect(lines.length).toBeGreaterThan(0);
       expect(lines.length).toBeLessThanOrEqual(answers.length);
       for (const line of lines) {
