@@ -26,7 +26,10 @@ interface Statement {
   fail: (error: Error) => void;
 }
 
-/** A group commit over a table in memory. Its statements wait for the test. */
+/** Ends this turn of the event loop: what was arranged by setImmediate() runs. */
+const nextTurn = () => jest.advanceTimersByTime(0);
+
+/** A group commit over a table in memory. Each create has a turn of its own. The statements wait for the test. */
 function handDriven(limits: Partial<GroupCommitLimits> = {}) {
   const table = new Map<bigint, StoredPlant>();
   const underWay: Statement[] = [];
@@ -55,7 +58,13 @@ function handDriven(limits: Partial<GroupCommitLimits> = {}) {
     },
     { ...LIMITS, ...limits },
   );
-  return { commits, table, underWay, sent };
+  const createInThisTurn = commits.create.bind(commits);
+  commits.create = (plant) => {
+    const result = createInThisTurn(plant);
+    nextTurn();
+    return result;
+  };
+  return { commits, createInThisTurn, table, underWay, sent };
 }
 
 function insert(table: Map<bigint, StoredPlant>, plant: StoredPlant): WrittenRow {
@@ -89,11 +98,21 @@ afterEach(() => {
 });
 
 describe('Batches', () => {
-  test('a lone create is sent at once, in the same turn', () => {
+  test('a lone create is sent at the end of the turn in which it arrives', () => {
     const { commits, sent } = handDriven();
     void commits.create(plant(1));
     expect(sent).toEqual([[1n]]);
     expect(commits.waiting).toBe(0);
+  });
+
+  test('creates that arrive in the same turn share a statement', async () => {
+    const driven = handDriven();
+    const results = [1, 2, 3].map((id) => driven.createInThisTurn(plant(id)));
+    expect(driven.sent).toEqual([]);
+    nextTurn();
+    expect(driven.sent).toEqual([[1n, 2n, 3n]]);
+    await answerAll(driven);
+    expect(await Promise.all(results)).toEqual(Array(3).fill('created'));
   });
 
   test('creates that arrive during a statement are sent together in the next one', async () => {
@@ -218,7 +237,9 @@ describe('Failures', () => {
 
   test('a result without one of the rows rejects that create', async () => {
     const commits = new GroupCommit(() => Promise.resolve([]), LIMITS);
-    await expect(commits.create(plant(1))).rejects.toThrow('without one of its rows');
+    const result = expect(commits.create(plant(1))).rejects.toThrow('without one of its rows');
+    nextTurn();
+    await result;
   });
 });
 
