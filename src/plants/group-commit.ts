@@ -97,7 +97,7 @@ export class GroupCommit {
   #statementsPerNode = 0;
   #nodePart = 1;
   #expiry: NodeJS.Timeout | undefined;
-  #sending: NodeJS.Immediate | undefined;
+  #willSend = false;
 
   constructor(
     private readonly write: WriteBatch,
@@ -155,8 +155,10 @@ export class GroupCommit {
    * connections a create costs the service 27 % less CPU and the database 20 %, and a lone one takes no longer.
    */
   #sendSoon(): void {
-    this.#sending ??= setImmediate(() => {
-      this.#sending = undefined;
+    if (this.#willSend) return;
+    this.#willSend = true;
+    setImmediate(() => {
+      this.#willSend = false;
       this.#send();
     });
   }
