@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from '../support/database.js';
 import { Load } from '../support/load.js';
 import { report } from '../support/report.js';
 import { post } from '../support/requests.js';
@@ -11,7 +11,9 @@ import { undoAfterEach } from '../support/undo.js';
 
 /** The heap limit that Node.js chooses in a container of 512 MiB, and the most that may be resident, in MiB. */
 const HEAP_MB = 256;
-const RESIDENT_MB = 400;
+/** An embedded database has its memory in the process too. */
+const EMBEDDED_MB = 256;
+const RESIDENT_MB = 400 + (TEST_DATABASE_URL === undefined ? EMBEDDED_MB : 0);
 const MB = 1024 * 1024;
 const SAMPLE_MS = 100;
 
