@@ -136,10 +136,12 @@ describe('A bug', () => {
   });
 });
 
-/** @returns the log lines after this position that have an error. */
+/** @returns the log lines of level warn and above after this position that have an error. */
 function errorLines(since: number): { level: number }[] {
   const lines = service.logs().slice(since).trim().split('\n');
-  return lines.map((line) => JSON.parse(line) as { level: number }).filter((line) => 'err' in line);
+  return lines
+    .map((line) => JSON.parse(line) as { level: number })
+    .filter((line) => line.level >= 40 && 'err' in line);
 }
 
 describe('A failure of the database', () => {

@@ -129,7 +129,7 @@ needs('postgres', 'pgbouncer')('Replicas on one PostgreSQL server', () => {
     'pass the whole HTTP suite behind PgBouncer in transaction mode',
     async () => {
       // These need no database, or have their own.
-      const leftOut = '/(embedded|database-server|deploy|monitoring|contract-judge)\\.spec\\.ts$';
+      const leftOut = '/(embedded|database-server|start|deploy|monitoring|contract-judge)\\.spec\\.ts$';
       const args = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js'];
       const env: NodeJS.ProcessEnv = { ...process.env, TEST_DATABASE_URL: bouncer.url('postgres') };
       // The template belongs to this run, and the other run would remove it at its end.
