@@ -10,7 +10,10 @@ const SECOND = 1_000;
 const OVERLOAD_MS = 60 * SECOND;
 /** How many times more creates are sent than the database can store. */
 const TIMES = 10;
-/** How long each statement takes that inserts a row; the readiness check inserts none. With so slow a database, this machine can send ten times more than it can store. */
+/**
+ * How long each statement takes that inserts a row; the readiness check inserts none. With so slow a database, this
+ * machine can send ten times more than it can store.
+ */
 const STATEMENT_SECONDS = 1;
 const CAPACITY_MS = 5 * SECOND;
 const CAPACITY_CONNECTIONS = 512;
