@@ -13,7 +13,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
-COPY scripts/bundle.js ./scripts/bundle.js
+COPY scripts/build.js ./scripts/build.js
 RUN npm run build
 
 FROM node:24.16.0-slim@sha256:2c87ef9bd3c6a3bd4b472b4bec2ce9d16354b0c574f736c476489d09f560a203

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
-import { bundle } from '../scripts/bundle.js';
+import { build as buildService } from '../scripts/build.js';
 import { DISK } from './postgres.js';
 import { freePort } from '../test/support/machine.js';
 import { atEnd, BenchError, run, start } from './processes.js';
@@ -69,10 +69,8 @@ function runs(command, args) {
 /** Builds the service, and the baselines that need a compiler. */
 export async function build() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  for (const project of ['tsconfig.build.json', 'bench/tsconfig.json']) {
-    await run(process.execPath, [tsc, '-p', file(project)]);
-  }
-  await bundle();
+  await buildService();
+  await run(process.execPath, [tsc, '-p', file('bench/tsconfig.json')]);
   if (BASELINES['Go net/http + pgx'].missing() === undefined) {
     // Debian's Go libraries do not use modules.
     const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PATH, GOFLAGS: '' };

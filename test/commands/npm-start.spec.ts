@@ -1,6 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, cpSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -100,6 +109,15 @@ test.each<[NodeJS.Signals, string, (npm: number) => number]>([
   process.kill(target(npm.pid as number), signal);
   while (isRunning(pid)) await delay(20);
   while (!output().includes('"msg":"Stopped"')) await delay(20);
+});
+
+test('A command that compiles a change also joins it to dist/main.js, which npm run start:prod runs', async () => {
+  appendFileSync(join(checkout, 'src/welcome.ts'), "process.emitWarning('This is new.');\n");
+  undo(() => cpSync('src/welcome.ts', join(checkout, 'src/welcome.ts')));
+  const { child, output } = run('npm', 'run', 'db:migrate');
+  expect(await once(child, 'close')).toEqual([0, null]);
+  expect(output()).toContain('Nothing to migrate.');
+  expect(readFileSync(join(checkout, 'dist/main.js'), 'utf8')).toContain('This is new.');
 });
 
 test('A type error is shown as the compiler reports it, with one sentence', async () => {

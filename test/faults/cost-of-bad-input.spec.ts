@@ -16,8 +16,12 @@ const WHOLE = MB - 100;
 const LIMIT_MS = 200;
 /** Below this nothing needs to be known of a cost: noise is larger than any difference. */
 const CHEAP_MS = 10;
-/** Cost must be linear: twice the bytes take about twice the time, whereas a quadratic cost takes four times. */
-const MAX_GROWTH = 3;
+/**
+ * Cost must be linear: a whole body takes some four times as long as a quarter, whereas a quadratic cost takes sixteen
+ * times. The limit lies between, so that neither a cache that is too small nor a garbage collection decides.
+ */
+const PART = 4;
+const MAX_GROWTH = 8;
 /** The lowest of this many costs counts, because others contain noise (a garbage collection, for example). */
 const TRIES = 5;
 /** `used` is memory in use; `resident` also contains garbage, whose size depends on chance. */
@@ -240,8 +244,8 @@ test.each(Object.entries(COSTLY))('Costs time in proportion to the size: %s', as
   const whole = await costOf(request(WHOLE));
   expect(whole).toBeLessThanOrEqual(LIMIT_MS);
   if (whole <= CHEAP_MS) return;
-  const half = await costOf(request(WHOLE / 2));
-  expect(whole / Math.max(half, CHEAP_MS)).toBeLessThanOrEqual(MAX_GROWTH);
+  const part = await costOf(request(WHOLE / PART));
+  expect(whole / Math.max(part, CHEAP_MS)).toBeLessThanOrEqual(MAX_GROWTH);
 });
 
 test('4,000 small requests that fail cost less than twice as much as 4,000 creates', async () => {

@@ -1,11 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
-import { bundle } from '../../scripts/bundle.js';
+import { build } from '../../scripts/build.js';
 
 /**
  * Builds `dist`, which some specs run. If nothing changed, this takes a moment.
@@ -13,9 +11,7 @@ import { bundle } from '../../scripts/bundle.js';
  * contract-judge.js reads, and an embedded database that test files copy, because making one takes seconds.
  */
 export default async function setUp() {
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  execFileSync(process.execPath, [tsc, '-b', 'tsconfig.build.json'], { stdio: 'inherit' });
-  await bundle();
+  await build();
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-tests-'));
   // PostgreSQL and the gateways run as other users.
   chmodSync(folder, 0o755);
