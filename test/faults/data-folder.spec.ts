@@ -1,17 +1,15 @@
 import { DataFolder, queryEmbedded } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
+import { until } from '../support/patience.js';
 import { report } from '../support/report.js';
 import { needsRoot } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { SmallDisk } from '../support/small-disk.js';
 import { undoAfterEach } from '../support/undo.js';
 
-/** A second service must give up within this time. Most of it is the start of Node.js. */
-const REFUSED_MS = 5_000;
 const ROUNDS = 3;
 const DISK_MB = 90;
 const DISK_LEFT_BYTES = 256 * 1024;
-const FULL_MS = 8_000;
 const CONNECTIONS = 16;
 const AT_ONCE = 4;
 
@@ -42,7 +40,6 @@ describe('A data folder', () => {
       expect(second.output).toContain(`is in use by ${holder}`);
       const elapsed = Math.round(performance.now() - begun);
       report(`A second service on the folder of one that is ${state}`, { 'refused after (ms)': elapsed });
-      expect(elapsed).toBeLessThan(REFUSED_MS);
     };
     await refused('running', `process ${first.pid} on `);
     first.child.kill('SIGSTOP');
@@ -50,7 +47,7 @@ describe('A data folder', () => {
     await refused('frozen', `process ${first.pid} on `);
     first.child.kill('SIGCONT');
     expect(await first.probe('ready')).toBe(200);
-  }, 60_000);
+  });
 
   test(`goes to exactly one of ${AT_ONCE} services that start at once after a kill`, async () => {
     let holder = await start();
@@ -65,7 +62,7 @@ describe('A data folder', () => {
       holder = ready[0] as ServiceProcess;
     }
     report(`${AT_ONCE} services at once on the folder of a killed one`, { rounds: ROUNDS, 'held by two': 0 });
-  }, 120_000);
+  });
 
   needsRoot()(
     'on a full disk stores nothing and loses nothing, and works again when there is room',
@@ -76,8 +73,11 @@ describe('A data folder', () => {
       undo(() => service.end('SIGKILL'));
       const load = new Load(service.port);
       disk.fill(DISK_LEFT_BYTES);
-      await load.during(FULL_MS, CONNECTIONS);
-      expect([await service.probe('live'), await service.probe('ready')]).toEqual([200, 503]);
+      load.start(CONNECTIONS);
+      await until('every connection was answered 503', () => load.unavailable >= 2 * CONNECTIONS);
+      await until('the service is not ready', async () => (await service.probe('ready')) === 503);
+      expect(await service.probe('live')).toBe(200);
+      await load.stop();
       disk.makeRoom();
       expect(await load.create(1_000_000)).toBe(true);
       expect(await service.probe('ready')).toBe(200);
@@ -90,8 +90,6 @@ describe('A data folder', () => {
         '503, and 200 when sent again': load.unavailable,
       });
       expect({ lost, wrong: load.wrong, open: load.open.size }).toEqual({ lost: [], wrong: [], open: 0 });
-      expect(load.unavailable).toBeGreaterThan(0);
     },
-    60_000,
   );
 });

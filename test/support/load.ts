@@ -1,9 +1,11 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from './patience.js';
 import { TOKEN } from './service.js';
 
 const PAUSE_AFTER_FAILURE_MS = 50;
-const CLIENT_TIMEOUT_MS = 20_000;
+/** Longer than a busy service takes, whose own limit is DATABASE_TIMEOUT_MS. */
+const CLIENT_TIMEOUT_MS = 60_000;
 
 interface Answered {
   status: number;
@@ -50,6 +52,12 @@ export class Load {
   async stop(): Promise<void> {
     this.#running = false;
     await Promise.all(this.#workers);
+  }
+
+  /** Waits until so many more creates are acknowledged. */
+  async more(creates: number): Promise<void> {
+    const wanted = this.acknowledged.size + creates;
+    await until(`${creates} more creates are acknowledged`, () => this.acknowledged.size >= wanted);
   }
 
   async during(milliseconds: number, connections: number): Promise<void> {

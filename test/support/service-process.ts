@@ -108,11 +108,11 @@ export class ServiceProcess {
     }
   }
 
-  /** @returns the status of a probe; undefined if there is no answer within 2 s. */
+  /** @returns the status of a probe; undefined if there is no answer. */
   async probe(name: 'live' | 'ready'): Promise<number | undefined> {
     try {
       const url = `http://127.0.0.1:${this.port}/health/${name}`;
-      const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+      const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
       await response.arrayBuffer();
       return response.status;
     } catch {
