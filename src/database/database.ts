@@ -116,7 +116,7 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
    */
   async query<Row>(statement: Statement, deadline: number, shard = 0): Promise<Row[]> {
     try {
-      if (!this.#usable) throw new StoreUnavailable('The store is not there yet, or no longer');
+      if (!this.#usable) throw new StoreUnavailable('The service is not connected to its store');
       const rows = await this.#statements.run<Row>(statement, deadline);
       this.shards.succeeded(shard);
       return rows;

@@ -127,7 +127,7 @@ export class Statements {
   async #acquire(): Promise<PooledSession> {
     for (;;) {
       const pool = poolOf(this.dataSource);
-      if (pool === undefined) throw new StoreUnavailable('The store is not there yet, or no longer');
+      if (pool === undefined) throw new StoreUnavailable('The service is not connected to its store');
       const session = (await pool.connect()) as PooledSession;
       const isTrusted = session.createdAt >= this.#trustedSince && performance.now() < session.expiresAt;
       if (isTrusted) return session;

@@ -320,7 +320,7 @@ describe('Lanes', () => {
   /** A lane for each last digit of an id. @param nodes the node of each lane. */
   function withLanes(nodes: number[], limits: Partial<GroupCommitLimits> = {}) {
     const driven = handDriven({ statementsPerNode: 2, statements: 2, ...limits });
-    driven.commits.useLanes({ nodes, laneOf: (id) => Number(id % 10n) });
+    driven.commits.useShards({ nodes, shardOf: (id) => Number(id % 10n) });
     /** Creates at a later moment than the one before. */
     const create = (id: number, name?: string) => {
       jest.advanceTimersByTime(1);
@@ -453,7 +453,7 @@ describe('Lanes', () => {
       jest.advanceTimersByTime(1);
       return driven.commits.create(plant(id));
     });
-    driven.commits.useLanes({ nodes: [0, 1], laneOf: (id) => Number(id % 10n) });
+    driven.commits.useShards({ nodes: [0, 1], shardOf: (id) => Number(id % 10n) });
     expect(driven.commits.waiting).toBe(3);
     await answerAll(driven);
     expect(driven.sent).toEqual([[10n], [11n, 21n], [20n]]);
@@ -463,7 +463,7 @@ describe('Lanes', () => {
   test('waiting creates of all lanes are merged into one in order', async () => {
     const driven = withLanes([0, 0], { statements: 1, batchRows: 1 });
     const results = [10, 21, 20, 31].map((id) => driven.create(id));
-    driven.commits.useLanes({ nodes: [0], laneOf: () => 0 });
+    driven.commits.useShards({ nodes: [0], shardOf: () => 0 });
     await answerAll(driven);
     expect(driven.sent).toEqual([[10n], [21n], [20n], [31n]]);
     expect(await Promise.all(results)).toEqual(Array(4).fill('created'));
@@ -496,8 +496,8 @@ test.each([1, 3])(
       fc.asyncProperty(fc.array(steps, { maxLength: 60 }), fc.boolean(), async (script, settleBetween) => {
         const driven = handDriven({ statementsPerNode: 2, statements: 2 });
         const { commits, table, underWay, sent } = driven;
-        const laneOf = (id: bigint) => Number(id) % lanes;
-        commits.useLanes({ nodes: [0, 0, 1].slice(0, lanes), laneOf });
+        const shardOf = (id: bigint) => Number(id) % lanes;
+        commits.useShards({ nodes: [0, 0, 1].slice(0, lanes), shardOf });
         const created: { plant: StoredPlant; outcome: Promise<[PromiseSettledResult<CreateResult>]> }[] = [];
         let hasFailed = false;
         for (const step of script) {
@@ -535,7 +535,7 @@ test.each([1, 3])(
         for (const ids of sent) {
           expect(ids.length).toBeLessThanOrEqual(LIMITS.batchRows);
           expect(new Set(ids).size).toBe(ids.length);
-          expect(new Set(ids.map(laneOf)).size).toBe(1);
+          expect(new Set(ids.map(shardOf)).size).toBe(1);
         }
         const creators = new Map<bigint, number>();
         for (const { plant: one, outcome } of created) {

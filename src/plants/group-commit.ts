@@ -1,4 +1,5 @@
 import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
+import { ONE_SHARD, type ShardMap } from '../database/shard-map.js';
 import { charactersOf, isSamePlant, type StoredPlant } from './plant.columns.js';
 
 /** created: stored now. repeated: the same plant was already stored. conflict: another plant has the id. */
@@ -13,25 +14,14 @@ export interface WrittenRow {
 /**
  * Stores plants in one commit. Skips those whose ids are taken.
  *
- * @param plants of one lane, with distinct ids in ascending order: two batches that insert the same ids in different
+ * @param plants of one shard, with distinct ids in ascending order: two batches that insert the same ids in different
  *   orders could deadlock.
  * @param deadline when to give up, in milliseconds of performance.now().
- * @param lane their lane, an index of {@link Lanes.nodes}.
  * @returns the outcome for each plant, in the same order.
  * @throws {ValuesRefused} if the database refuses one of them. Then none is stored.
  * @throws {StoreUnavailable} if it is unknown whether they are stored.
  */
-export type WriteBatch = (plants: StoredPlant[], deadline: number, lane: number) => Promise<WrittenRow[]>;
-
-/** How creates are split. A statement holds plants of one lane, and one node of the database stores a lane. */
-export interface Lanes {
-  /** The node of each lane. Nodes are numbered from 0. */
-  readonly nodes: readonly number[];
-  /** @returns the lane of an id, an index of `nodes`. A wrong lane only costs speed. */
-  readonly laneOf: (id: bigint) => number;
-}
-
-const ONE_LANE: Lanes = { nodes: [0], laneOf: () => 0 };
+type WriteBatch = (plants: StoredPlant[], deadline: number, shard: number) => Promise<WrittenRow[]>;
 
 export interface GroupCommitLimits {
   /** Rows and characters of text in one statement. A larger plant is sent alone. */
@@ -77,9 +67,9 @@ class Load {
   statements = 0;
 }
 
-/** Creates that may share a statement, oldest first. */
+/** The creates of one shard that wait, oldest first. A statement holds plants of one shard. */
 interface Lane {
-  readonly index: number;
+  readonly shard: number;
   readonly node: Load;
   readonly waiting: Waiting[];
 }
@@ -93,7 +83,7 @@ interface Lane {
 export class GroupCommit {
   readonly #inAll = new Load();
   #lanes: readonly Lane[] = [];
-  #laneOf: (id: bigint) => number = ONE_LANE.laneOf;
+  #shardOf = ONE_SHARD.shardOf;
   #statementsPerNode = 0;
   #nodePart = 1;
   #expiry: NodeJS.Timeout | undefined;
@@ -103,7 +93,7 @@ export class GroupCommit {
     private readonly write: WriteBatch,
     private readonly limits: GroupCommitLimits,
   ) {
-    this.useLanes(ONE_LANE);
+    this.useShards(ONE_SHARD);
   }
 
   /** How many creates wait for a statement. */
@@ -111,12 +101,12 @@ export class GroupCommit {
     return this.#inAll.creates;
   }
 
-  /** Uses these lanes from now on, also for the creates that wait. */
-  useLanes({ nodes, laneOf }: Lanes): void {
+  /** Uses these shards from now on, also for the creates that wait. A wrong map only costs speed. */
+  useShards({ nodes, shardOf }: ShardMap): void {
     const waiting = this.#lanes.flatMap((lane) => this.#remove(lane, lane.waiting.length));
     const loads = new Map(nodes.map((node) => [node, new Load()]));
-    this.#lanes = nodes.map((node, index) => ({ index, node: loads.get(node) as Load, waiting: [] }));
-    this.#laneOf = laneOf;
+    this.#lanes = nodes.map((node, shard) => ({ shard, node: loads.get(node) as Load, waiting: [] }));
+    this.#shardOf = shardOf;
     // Each node has statements of its own if there are enough, so that nodes that hang do not stop the others.
     const { statements, statementsPerNode } = this.limits;
     this.#statementsPerNode = Math.min(statementsPerNode, Math.max(1, Math.floor(statements / loads.size)));
@@ -164,7 +154,7 @@ export class GroupCommit {
   }
 
   #laneFor({ id }: StoredPlant): Lane {
-    return this.#lanes[this.#laneOf(id)] as Lane;
+    return this.#lanes[this.#shardOf(id)] as Lane;
   }
 
   /** @param part the share of the waiting line that this load may fill. If nothing waits, any plant is accepted. */
@@ -200,7 +190,7 @@ export class GroupCommit {
     const { node } = lane;
     this.#inAll.statements++;
     node.statements++;
-    void this.#commit(batch, lane.index).finally(() => {
+    void this.#commit(batch, lane.shard).finally(() => {
       this.#inAll.statements--;
       node.statements--;
       this.#send();
@@ -239,16 +229,13 @@ export class GroupCommit {
   }
 
   /** Settles every create of the batch, whatever happens. */
-  async #commit(batch: Waiting[], lane: number): Promise<void> {
+  async #commit(batch: Waiting[], shard: number): Promise<void> {
     // An id that is in the batch several times is sent once, for its first create. The others are compared with what is
     // stored then, as if they had come later.
     const groups = groupById(batch);
     try {
-      const rows = await this.write(
-        groups.map(([first]) => first.plant),
-        (batch[0] as Waiting).deadline,
-        lane,
-      );
+      const plants = groups.map(([first]) => first.plant);
+      const rows = await this.write(plants, (batch[0] as Waiting).deadline, shard);
       groups.forEach((group, index) => {
         const row = rows[index];
         if (row === undefined) throw new Error('A batch came back without one of its rows');
@@ -263,8 +250,8 @@ export class GroupCommit {
       // One refused row undoes its statement. The batch is halved until that row is alone.
       if (error instanceof ValuesRefused && batch.length > 1) {
         const middle = batch.length >> 1;
-        await this.#commit(batch.slice(0, middle), lane);
-        await this.#commit(batch.slice(middle), lane);
+        await this.#commit(batch.slice(0, middle), shard);
+        await this.#commit(batch.slice(middle), shard);
         return;
       }
       for (const create of batch) create.reject(error as Error);

@@ -2,10 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Counter, Histogram } from 'prom-client';
 import { METRICS, type Metrics } from '../operations/metrics.js';
 
+/** How creates end. */
 const OUTCOMES = ['created', 'repeated', 'refused', 'unavailable'] as const;
-
-/** How a create ended. */
-export type CreateOutcome = (typeof OUTCOMES)[number];
 
 /** The metrics of creates. */
 @Injectable()
@@ -30,7 +28,7 @@ export class PlantsMetrics {
     });
   }
 
-  countCreate(outcome: CreateOutcome): void {
+  countCreate(outcome: (typeof OUTCOMES)[number]): void {
     if (this.metrics.enabled) this.#creates.inc({ outcome });
   }
 

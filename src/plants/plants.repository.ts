@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { DataSource, Repository } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { Database } from '../database/database.js';
@@ -8,7 +7,6 @@ import { StoreUnavailable } from '../database/errors.js';
 import { LOG_MESSAGE, type Statement } from '../database/statements.js';
 import { FIXED_LIMITS, GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
 import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
-import { PlantEntity } from './plant.entity.js';
 import { PlantsMetrics } from './plants.metrics.js';
 
 /** Statements of up to this many rows are prepared. Parsing a larger one costs little compared with its inserts. */
@@ -37,16 +35,14 @@ const STORES_NOTHING = `INSERT INTO plants (${COLUMNS.join(', ')}) SELECT ${COLU
 
 /** The table of plants. Creates go through a group commit. Statements find rows by id alone. */
 @Injectable()
-export class PlantsRepository extends Repository<PlantEntity> {
+export class PlantsRepository {
   readonly #commits: GroupCommit;
 
   constructor(
-    dataSource: DataSource,
     private readonly database: Database,
     @Inject(CONFIG) config: Config,
     private readonly metrics: PlantsMetrics,
   ) {
-    super(PlantEntity, dataSource.createEntityManager());
     this.#commits = new GroupCommit((...batch) => this.#write(...batch), {
       ...FIXED_LIMITS,
       // One connection is left for the probe.
@@ -54,7 +50,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
       timeoutMs: config.database.timeoutMs,
     });
     database.need(STORES_NOTHING);
-    database.shards.onChange(({ nodes, shardOf }) => this.#commits.useLanes({ nodes, laneOf: shardOf }));
+    database.shards.onChange((map) => this.#commits.useShards(map));
     metrics.watchWaiting(() => this.#commits.waiting);
     metrics.watchShards(database.shards);
   }
