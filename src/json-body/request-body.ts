@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import { continueReading } from '../connection/expectation.js';
 import { Failure, RequestAborted } from '../errors/failure.js';
 
 /** RFC 9110 section 8.4.1.3: `x-gzip` is equivalent to `gzip`. */
@@ -34,20 +35,19 @@ export class BodyReader {
    * Reads the text of a JSON request. Checks the media type, content coding, size and UTF-8 in this order, and reads
    * nothing of a body that its header rules out.
    *
-   * @param onRead called before the first byte is read.
    * @returns the text, without a byte order mark, which a reader may ignore (RFC 8259 section 8.1).
    * @throws {Failure} 415 for an unsupported media type, charset or content coding, 413 beyond the limit, 503 beyond
    *   the budget, 400 for bytes that the coding or UTF-8 does not allow.
    * @throws {RequestAborted} if the client disconnected.
    */
-  async readText(request: IncomingMessage, onRead: () => void): Promise<string> {
+  async readText(request: IncomingMessage): Promise<string> {
     checkMediaType(request.headers['content-type']);
     const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
     const isCoded = GZIP.has(coding);
     if (!isCoded && !NO_CODING.has(coding)) throw unsupported('Content-Encoding must be gzip or none');
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > this.limit) throw this.#tooLarge();
-    let body = await this.#read(request, announced, onRead);
+    let body = await this.#read(request, announced);
     if (isCoded) body = await this.#decodeInTurn(body);
     if (!isUtf8(body)) throw new Failure(400, 'The body is not UTF-8 text');
     const text = body.toString('utf8');
@@ -55,17 +55,17 @@ export class BodyReader {
   }
 
   /** @param announced the Content-Length, or 0 if the body is chunked. */
-  async #read(request: IncomingMessage, announced: number, onRead: () => void): Promise<Buffer> {
+  async #read(request: IncomingMessage, announced: number): Promise<Buffer> {
     // Most bodies arrive together with their header and need no listeners. resume() lets the request end.
     if (announced > 0 && request.readableLength === announced) {
-      onRead();
+      continueReading(request);
       const body = request.read() as Buffer;
       request.resume();
       return body;
     }
     const room = new Room(announced, (bytes) => this.#reserve(bytes));
     try {
-      onRead();
+      continueReading(request);
       return await this.#collect(request, room);
     } finally {
       this.budget += room.reserved;
