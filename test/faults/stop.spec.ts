@@ -19,6 +19,8 @@ const STOPS_OF_EACH = 3;
 const SHUTDOWN_DELAY_MS = 3_000;
 const GATEWAY_ASKS_EVERY_MS = 100;
 const SHUTDOWN_TIMEOUT_MS = 2_000;
+/** How long a stop waits for what open connections still send. */
+const MOMENT_MS = 1_000;
 /** A time limit that no test reaches: what waits for it hangs, and its test fails. */
 const ENDLESS_MS = '600000';
 const STOPPED = { code: 0, signal: null };
@@ -168,6 +170,8 @@ needs('postgres')('A service that is told to stop (SIGTERM)', () => {
     await until('all have arrived', async () => (await metric(service, 'http_connections')) > creates.length);
     const exit = service.end('SIGTERM');
     await until('no new connection is accepted', async () => !(await accepts(service.port)));
+    // Longer than the stop waits for clients without a request, so only the creates can hold it up.
+    await delay(MOMENT_MS + 500);
     const late = await load.create(1_000);
     await holder.end();
     await Promise.all(creates);
