@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { isatty } from 'node:tty';
 import { ConfigError, loadConfigOfProcess } from './config/config.js';
 import { createApp } from './app.js';
-import { withOneTimeToken } from './auth/one-time-token.js';
+import { withOneTimeToken } from './auth/opaque-tokens.js';
 import { Database } from './database/database.js';
 import { createLogger } from './logging/logging.js';
 import { stopGracefully } from './operations/shutdown.js';

@@ -6,10 +6,10 @@ import type { Principal } from './principal.js';
 /** RFC 8725 section 3.1: only these. All are asymmetric: with a shared secret every service could issue tokens. */
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /**
- * RFC 8725 section 3.11: the types of an access token (RFC 9068 section 2.1) and of a JWT without a type of its own.
- * They exclude tokens that the issuer made for another purpose, such as logout tokens.
+ * RFC 8725 section 3.11: the types of an access token (RFC 9068 section 2.1) and of a JWT without a type of its own, to
+ * exclude tokens that the issuer made for another purpose, such as logout tokens. The type may also be absent.
  */
-const TYPES = new Set([undefined, 'at+jwt', 'application/at+jwt', 'jwt']);
+const ACCESS_TOKEN_TYPES = ['at+jwt', 'application/at+jwt', 'jwt'];
 /** How far the clocks of issuer and service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
@@ -39,7 +39,7 @@ export class JwtVerifier {
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
         requiredClaims: ['exp'],
       });
-      if (!TYPES.has(lowerCase(protectedHeader.typ)) || !this.#hasScope(payload)) return undefined;
+      if (!isAccessToken(protectedHeader.typ) || !this.#hasScope(payload)) return undefined;
       return { subject: payload.sub, expiresAt: ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000 };
     } catch (error) {
       // jose throws a TypeError for an unsuitable key, such as RSA of less than 2048 bits (RFC 7518 section 3.3).
@@ -55,7 +55,7 @@ export class JwtVerifier {
   }
 }
 
-/** Media types are case-insensitive (RFC 7515 section 4.1.9). A value that is not a string matches no type. */
-function lowerCase(type: unknown): string | undefined {
-  return type === undefined ? undefined : typeof type === 'string' ? type.toLowerCase() : '';
+/** Media types are case-insensitive (RFC 7515 section 4.1.9). */
+function isAccessToken(type: unknown): boolean {
+  return type === undefined || (typeof type === 'string' && ACCESS_TOKEN_TYPES.includes(type.toLowerCase()));
 }

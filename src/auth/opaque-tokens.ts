@@ -1,15 +1,26 @@
-import { timingSafeEqual } from 'node:crypto';
-import { digestOfToken } from '../config/token-digest.js';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Config } from '../config/config.js';
+import { digestOfToken } from '../config/values.js';
 
-/** The accepted opaque tokens. Only their SHA-256 digests are kept. */
-export class OpaqueTokens {
-  constructor(private readonly digests: readonly Buffer[]) {}
+/**
+ * Compares with every digest in constant time, so that the time reveals nothing about the tokens.
+ *
+ * @param digests of the accepted tokens.
+ */
+export function isAccepted(token: string, digests: readonly Buffer[]): boolean {
+  const digest = digestOfToken(token);
+  let accepted = false;
+  for (const known of digests) accepted = timingSafeEqual(known, digest) || accepted;
+  return accepted;
+}
 
-  /** Compares with every digest in constant time, so that the time reveals nothing about the tokens. */
-  accept(token: string): boolean {
-    const digest = digestOfToken(token);
-    let accepted = false;
-    for (const known of this.digests) accepted = timingSafeEqual(known, digest) || accepted;
-    return accepted;
-  }
+/**
+ * For trying the service without a configured token; production refuses to start without one.
+ *
+ * @returns a new random token and the configuration that accepts it, or no token if one is configured.
+ */
+export function withOneTimeToken(config: Config): { config: Config; token?: string } {
+  if (config.auth.tokenDigests.length > 0 || config.auth.jwt !== undefined) return { config };
+  const token = randomBytes(24).toString('base64url');
+  return { token, config: { ...config, auth: { ...config.auth, tokenDigests: [digestOfToken(token)] } } };
 }

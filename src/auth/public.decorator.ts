@@ -1,6 +1,4 @@
-import { SetMetadata } from '@nestjs/common';
-
-export const IS_PUBLIC = 'isPublic';
+import { Reflector } from '@nestjs/core';
 
 /** Lets a route be called without a token. All other routes require one. */
-export const Public = () => SetMetadata(IS_PUBLIC, true);
+export const Public = Reflector.createDecorator<undefined, boolean>({ transform: () => true });

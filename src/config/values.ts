@@ -1,9 +1,9 @@
+import { hash } from 'node:crypto';
 import { isIP } from 'node:net';
 import bytes from 'bytes';
 import { EnvError, makeValidator } from 'envalid';
 import proxyAddr from 'proxy-addr';
 import { parseDatabaseUrl } from './database-url.js';
-import { digestOfToken } from './token-digest.js';
 
 // The types of variables. Each message completes a sentence that starts with the variable's name. It states the rule
 // and never repeats the value, which may be a secret.
@@ -126,6 +126,11 @@ export const tokenDigests = makeValidator<Buffer[]>((input) => {
     return digestOfToken(entry);
   });
 });
+
+/** @returns the SHA-256 digest of a bearer token, 32 bytes: the only form in which the service keeps one. */
+export function digestOfToken(token: string): Buffer {
+  return hash('sha256', token, 'buffer');
+}
 
 export const origins = makeValidator<string[]>((input) =>
   list(input).map((entry, index) => {
