@@ -17,49 +17,7 @@ import {
 } from './values.js';
 
 /** The whole configuration, read from the environment and checked once at the start. */
-export interface Config {
-  production: boolean;
-  http: {
-    host: string;
-    port: number;
-    /** Public base URL for the document's `{base_url}`, without a trailing slash. */
-    baseUrl: string | undefined;
-    /** Largest request body in bytes, after decoding. */
-    bodyLimit: number;
-    /** Most memory for the bodies of all requests while they arrive, in bytes. */
-    bodyBudget: number;
-    /** Most open connections. Further ones are closed on arrival. */
-    maxConnections: number;
-    /** The addresses and subnets whose X-Forwarded-For is trusted (Express's 'trust proxy'). */
-    trustProxy: false | string[];
-    corsOrigins: string[];
-    keepAliveTimeoutMs: number;
-    /** Whether the document and Swagger UI are served. */
-    docs: boolean;
-  };
-  database: {
-    /** `undefined`: the embedded PostgreSQL in `dataDir`. */
-    url: string | undefined;
-    dataDir: string;
-    migrations: 'auto' | 'off';
-    poolSize: number;
-    /** How long a create may take in the store, waiting included. */
-    timeoutMs: number;
-  };
-  auth: {
-    /** SHA-256 digests of the accepted opaque tokens, 32 bytes each. */
-    tokenDigests: Buffer[];
-    jwt: { jwksUrl: string; issuer: string; audience: string; scope: string[] } | undefined;
-  };
-  operations: {
-    logLevel: (typeof LOG_LEVELS)[number];
-    metrics: boolean;
-    /** A separate port for metrics and probes. `undefined`: they share the operation's port. */
-    metricsPort: number | undefined;
-    shutdownDelayMs: number;
-    shutdownTimeoutMs: number;
-  };
-}
+export type Config = ReturnType<typeof loadConfig>;
 
 /** The environment has faults. Each of `faults` starts with the variable's name. */
 export class ConfigError extends Error {
@@ -71,8 +29,6 @@ export class ConfigError extends Error {
     );
   }
 }
-
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** The variables by name. A test checks that `.env.example` lists the same. */
 export const VARIABLES = {
@@ -97,7 +53,7 @@ export const VARIABLES = {
   JWT_ISSUER: text({ default: undefined }),
   JWT_AUDIENCE: text({ default: undefined }),
   JWT_SCOPE: scope({ default: [] }),
-  LOG_LEVEL: oneOf(...LOG_LEVELS)({ default: 'info' }),
+  LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')({ default: 'info' }),
   METRICS: oneOf('on', 'off')({ default: 'off' }),
   METRICS_PORT: integer(0, 65_535)({ default: undefined }),
   SHUTDOWN_DELAY_MS: integer(0, 600_000)({ default: 0 }),
@@ -107,8 +63,8 @@ export const VARIABLES = {
 const JWT_VARIABLES = ['JWT_JWKS_URL', 'JWT_ISSUER', 'JWT_AUDIENCE'] as const;
 
 /**
- * @returns the configuration of this process, from its environment and, for variables that it does not set, the file
- *   `.env`.
+ * Reads the environment of this process and, for variables that it does not set, the file `.env`.
+ *
  * @throws {ConfigError} with all faults of both.
  */
 export function loadConfigOfProcess(): Config {
@@ -123,7 +79,7 @@ export function loadConfigOfProcess(): Config {
  * @param faults that are already known.
  * @throws {ConfigError} with all faults.
  */
-export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []): Config {
+export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []) {
   const given = Object.fromEntries(
     Object.keys(VARIABLES)
       .map((name) => [name, environment[name]?.trim() ?? ''] as const)
@@ -170,23 +126,32 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
     http: {
       host: env.HOST,
       port: env.PORT,
+      /** Public base URL for the document's `{base_url}`, without a trailing slash. */
       baseUrl: env.BASE_URL,
+      /** Largest request body in bytes, after decoding. */
       bodyLimit: env.BODY_LIMIT,
+      /** Most memory for the bodies of all requests while they arrive, in bytes. */
       bodyBudget: env.BODY_BUDGET,
+      /** Most open connections. Further ones are closed on arrival. */
       maxConnections: env.MAX_CONNECTIONS,
+      /** The addresses and subnets whose X-Forwarded-For is trusted (Express's 'trust proxy'). */
       trustProxy: env.TRUST_PROXY,
       corsOrigins: env.CORS_ORIGINS,
       keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,
+      /** Whether the document and Swagger UI are served. */
       docs: env.DOCS === 'on',
     },
     database: {
+      /** `undefined`: the embedded PostgreSQL in `dataDir`. */
       url: env.DATABASE_URL,
       dataDir: env.DATA_DIR ?? './data',
       migrations: env.MIGRATIONS,
       poolSize: env.DATABASE_POOL_SIZE,
+      /** How long a create may take in the store, waiting included. */
       timeoutMs: env.DATABASE_TIMEOUT_MS,
     },
     auth: {
+      /** SHA-256 digests of the accepted opaque tokens, 32 bytes each. */
       tokenDigests: env.ACCESS_TOKENS,
       jwt: hasNoJwt
         ? undefined
@@ -200,6 +165,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
     operations: {
       logLevel: env.LOG_LEVEL,
       metrics: env.METRICS === 'on',
+      /** A separate port for metrics and probes. `undefined`: they share the operation's port. */
       metricsPort: env.METRICS_PORT,
       shutdownDelayMs: env.SHUTDOWN_DELAY_MS,
       shutdownTimeoutMs: env.SHUTDOWN_TIMEOUT_MS,
