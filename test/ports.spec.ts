@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { resolve } from 'node:path';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { OperationsPort } from '../src/operations/operations-port.js';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
 import { expectError, exchange, post } from './support/requests.js';
@@ -50,6 +50,26 @@ describe('METRICS_PORT', () => {
   test('answers bytes that are not HTTP as the other port does', async () => {
     const service = await start({ METRICS_PORT: '0' });
     expectError(await exchange(service.app.get(OperationsPort).port, ['nonsense\r\n\r\n']), 400);
+  });
+
+  test('has a MAX_CONNECTIONS of its own, and is counted in the same metrics', async () => {
+    const service = await start({ METRICS: 'on', METRICS_PORT: '0', MAX_CONNECTIONS: '2' });
+    const { port: inside } = service.app.get(OperationsPort);
+    const open = (port: number) => {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      undo(() => socket.destroy());
+      return socket.resume();
+    };
+    const kept = [service.port, service.port, inside, inside].map(open);
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    for (const full of [service.port, inside]) await once(open(full), 'close');
+    const last = kept.at(-1) as Socket;
+    last.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    let metrics = '';
+    last.on('data', (data) => (metrics += data.toString()));
+    await once(last, 'end');
+    expect(metrics).toMatch(/^http_connections 4$/m);
+    expect(metrics).toMatch(/^http_connections_dropped_total 2$/m);
   });
 
   test('fails the start if the port is in use', async () => {

@@ -41,6 +41,7 @@ const MALFORMED_LINE = new Failure(
 const UNKNOWN_METHOD = new Failure(400, 'The request does not start with a method of HTTP');
 export const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
 const BAD_VERSION = new Failure(400, 'The HTTP version must be 1.1 or 1.0');
+/** RFC 9110 section 15.5.6 demands Allow. The target is no path whose methods could be looked up: these are /plants'. */
 const TUNNEL = new Failure(405, 'CONNECT is not served here', { headers: { Allow: 'POST, OPTIONS' } });
 const BAD_LINE_END = new Failure(400, 'A line of the request must end in CR and LF');
 const BAD_FIELD = new Failure(400, 'A header is malformed');

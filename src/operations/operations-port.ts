@@ -39,6 +39,9 @@ export class OperationsPort implements OnApplicationBootstrap, OnApplicationShut
       this.#connections.add(socket);
       httpServer.emit('connection', socket);
     });
+    // A limit of its own, so that probes are answered while clients hold all connections of the other port.
+    this.#server.maxConnections = this.config.http.maxConnections;
+    this.#server.on('drop', () => httpServer.emit('drop'));
     const { host } = this.config.http;
     this.#server.listen(this.config.operations.metricsPort, host);
     await once(this.#server, 'listening');
