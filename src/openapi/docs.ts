@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OpenAPIObject } from '@nestjs/swagger';
@@ -8,9 +8,6 @@ import { dump } from 'js-yaml';
 // The package itself would load the page's scripts into this process: 35 MB and 0.1 s of the start.
 import assetsFolder from 'swagger-ui-dist/absolute-path.js';
 import { ICON, INITIALIZER, PAGE, STYLE } from './docs-page.js';
-
-/** The URLs have no version, so a browser must ask each time whether its copy is current. */
-const CACHE_CONTROL = 'no-cache';
 
 /** Allows Swagger UI from this service only: no inline script, eval or other host. No upgrade to https. */
 const pagePolicy = helmet({
@@ -37,8 +34,8 @@ const pagePolicy = helmet({
  * behind any path prefix.
  */
 export function serveDocs(app: Express, document: OpenAPIObject): void {
-  const asset = (name: string) => () => readFileSync(join(assetsFolder(), name));
-  const resources: [path: string, type: string, make: () => string | Buffer][] = [
+  const asset = (name: string) => () => readFileSync(join(assetsFolder(), name), 'utf8');
+  const resources: [path: string, type: string, make: () => string][] = [
     ['/openapi.json', 'application/json', () => JSON.stringify(document, null, 2)],
     ['/openapi.yaml', 'application/yaml', () => dump(document)],
     ['/docs', 'text/html; charset=utf-8', () => PAGE],
@@ -57,21 +54,20 @@ export function serveDocs(app: Express, document: OpenAPIObject): void {
 }
 
 /** @param make called once, at the first request, so that the service starts faster and smaller. */
-function send(type: string, make: () => string | Buffer) {
+function send(type: string, make: () => string) {
   let made: { bytes: Buffer; etag: string } | undefined;
   return (_request: Request, response: Response): void => {
-    made ??= taggedBytes(make());
+    if (made === undefined) {
+      const bytes = Buffer.from(make());
+      made = { bytes, etag: `"${hash('sha256', bytes, 'base64url')}"` };
+    }
     response.setHeader('Content-Type', type);
-    response.setHeader('Cache-Control', CACHE_CONTROL);
+    // The URLs have no version, so a browser must ask each time whether its copy is current.
+    response.setHeader('Cache-Control', 'no-cache');
     response.setHeader('ETag', made.etag);
     // Express would add a charset to a string's media type, but application/json has none (RFC 8259 section 11).
     response.send(made.bytes);
   };
-}
-
-function taggedBytes(content: string | Buffer): { bytes: Buffer; etag: string } {
-  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
 }
 
 function redirect(location: string) {
