@@ -8,22 +8,11 @@ import { NewPlantDto } from './new-plant.dto.js';
 import { PlantDto } from './plant.dto.js';
 import { PlantsService } from './plants.service.js';
 
-type CreatePlant = operations['createPlant'];
-
-/** The operations of the contract. */
-interface PlantsOperations {
-  createPlant(
-    newPlant: CreatePlant['requestBody']['content']['application/json'],
-  ): Promise<
-    Answer<
-      CreatePlant['responses'][200]['content']['application/json'],
-      CreatePlant['responses'][200]['headers']
-    >
-  >;
-}
+/** The contract's response to a create. */
+type Created = operations['createPlant']['responses'][200];
 
 @Controller('plants')
-export class PlantsController implements PlantsOperations {
+export class PlantsController {
   constructor(private readonly plants: PlantsService) {}
 
   @Post()
@@ -69,8 +58,10 @@ export class PlantsController implements PlantsOperations {
       },
     },
   })
-  async createPlant(@JsonBody() newPlant: NewPlantDto) {
-    const plant: PlantDto = await this.plants.createPlant(newPlant);
+  async createPlant(
+    @JsonBody() newPlant: NewPlantDto,
+  ): Promise<Answer<Created['content']['application/json'], Created['headers']>> {
+    const plant = await this.plants.createPlant(newPlant);
     return new Answer(plant, { 'Plant-Id': newPlant.id.toString() });
   }
 }
