@@ -44,7 +44,7 @@ export class IssuerKeys {
   readonly keyFor = async (header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> => {
     const begun = this.#begun;
     const isOld = this.#known === undefined || performance.now() >= this.#known.staleAt;
-    if (isOld) await (this.#fetching ?? this.#fetchUnlessCooling());
+    if (isOld) await this.#refresh();
     const key = await this.#find(header, token);
     if (key !== undefined) return key;
     const wasAsked = await this.#askAfter(begun);
@@ -71,13 +71,14 @@ export class IssuerKeys {
     const wasAsked = () => this.#known !== undefined && this.#known.fetch > fetch;
     if (this.#begun === fetch) await this.#fetching;
     // All that waited for that one share the next.
-    if (!wasAsked()) await (this.#fetching ?? this.#fetchUnlessCooling());
+    if (!wasAsked()) await this.#refresh();
     return wasAsked();
   }
 
-  async #fetchUnlessCooling(): Promise<void> {
-    if (!this.#mayFetch()) return;
-    this.#fetching = this.#fetch(++this.#begun).finally(() => (this.#fetching = undefined));
+  /** Waits for the fetch that is under way, or for a new one if one may begin. */
+  async #refresh(): Promise<void> {
+    if (this.#fetching === undefined && this.#mayFetch())
+      this.#fetching = this.#fetch(++this.#begun).finally(() => (this.#fetching = undefined));
     await this.#fetching;
   }
 
