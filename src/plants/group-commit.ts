@@ -65,6 +65,11 @@ class Load {
   creates = 0;
   characters = 0;
   statements = 0;
+
+  add(creates: number, characters: number): void {
+    this.creates += creates;
+    this.characters += characters;
+  }
 }
 
 /** The creates of one shard that wait, oldest first. A statement holds plants of one shard. */
@@ -211,20 +216,16 @@ export class GroupCommit {
 
   #add(lane: Lane, create: Waiting): void {
     lane.waiting.push(create);
-    for (const load of [this.#inAll, lane.node]) {
-      load.creates++;
-      load.characters += create.characters;
-    }
+    this.#inAll.add(1, create.characters);
+    lane.node.add(1, create.characters);
   }
 
   #remove(lane: Lane, count: number): Waiting[] {
     const removed = lane.waiting.splice(0, count);
     let characters = 0;
     for (const create of removed) characters += create.characters;
-    for (const load of [this.#inAll, lane.node]) {
-      load.creates -= count;
-      load.characters -= characters;
-    }
+    this.#inAll.add(-count, -characters);
+    lane.node.add(-count, -characters);
     return removed;
   }
 
