@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -15,7 +14,8 @@ const SMALL_BODY = 16 * 1024;
 /** Decodings use threads that signature checks need too. */
 const MAX_DECODINGS = 2;
 
-const BYTE_ORDER_MARK = '\uFEFF';
+/** Drops a byte order mark. */
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads the bodies of all requests and keeps their memory within a budget. */
 export class BodyReader {
@@ -49,9 +49,11 @@ export class BodyReader {
     if (announced > this.limit) throw this.#tooLarge();
     let body = await this.#read(request, announced);
     if (isCoded) body = await this.#decodeInTurn(body);
-    if (!isUtf8(body)) throw new Failure(400, 'The body is not UTF-8 text');
-    const text = body.toString('utf8');
-    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+    try {
+      return UTF_8.decode(body);
+    } catch {
+      throw new Failure(400, 'The body is not UTF-8 text');
+    }
   }
 
   /** @param announced the Content-Length, or 0 if the body is chunked. */
