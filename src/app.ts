@@ -7,12 +7,10 @@ import { AppModule } from './app.module.js';
 import type { Config } from './config/config.js';
 import { allowedMethods } from './http/allowed-methods.js';
 import { FailureFilter } from './http/failure.filter.js';
-import { deferContinue } from './connection/expectation.js';
 import { FastExpressAdapter } from './http/fast-express.adapter.js';
 import { Connections } from './connection/connections.js';
 import { MAX_HEAD } from './connection/framing.js';
 import { refuseBy } from './connection/refuse.js';
-import { refuseMalformedHeads } from './connection/request-head.js';
 import { serveDocs } from './openapi/docs.js';
 import { buildDocument } from './openapi/document.js';
 import { Operations, operationsOf } from './openapi/operations.js';
@@ -92,15 +90,8 @@ export async function createApp(
   app.useGlobalFilters(new FailureFilter(operations, logger));
   if (config.http.docs) serveDocs(express, document);
 
-  const server = app.getHttpServer();
-  const refuse = refuseBy(
-    ({ method, url }, error) => operations.statusOf(method, url, error),
-    refusalLog(logger, metrics),
-  );
   const connections = app.get(Connections);
-  connections.guard(server, refuse);
-  deferContinue(server);
-  refuseMalformedHeads(server, refuse);
+  connections.guard(app.getHttpServer(), refuseBy(operations, refusalLog(logger, metrics)));
   metrics.watch('http_connections', 'Open connections', () => connections.count);
   metrics.watchTotal(
     'http_connections_dropped_total',

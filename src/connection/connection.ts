@@ -4,19 +4,25 @@ import { Failure } from '../errors/failure.js';
 import { Framing } from './framing.js';
 import type { Refuse } from './refuse.js';
 
-/** The time limits of a connection, in milliseconds. */
-export interface ConnectionLimits {
-  /** For the head of a request to arrive, from its first byte. */
-  head: number;
-  /** For a whole request to arrive, from its first byte. */
-  request: number;
-  /** For a client to read nothing of its response. */
-  stalledResponse: number;
-  /** For a client to go on sending after its last response, in total and without a byte (nginx's lingering close). */
-  linger: number;
-  lingerSilent: number;
-  /** For a connection on which no request has begun. */
-  unused: number;
+export type ConnectionLimits = ReturnType<typeof connectionLimits>;
+
+/**
+ * @param unused for a connection on which no request has begun.
+ * @returns the time limits of a connection, in milliseconds.
+ */
+export function connectionLimits(unused: number) {
+  return {
+    /** For the head of a request to arrive, from its first byte. */
+    head: 10_000,
+    /** For a whole request to arrive, from its first byte. */
+    request: 30_000,
+    /** For a client to read nothing of its response. */
+    stalledResponse: 30_000,
+    /** For a client to go on sending after its last response, in total and without a byte (nginx's lingering close). */
+    linger: 10_000,
+    lingerSilent: 1_000,
+    unused,
+  };
 }
 
 /** If so much of a body is left when its request is answered, in bytes, it is read to keep the connection. */
@@ -103,7 +109,7 @@ export class Connection {
     const isAnswered = response === undefined ? this.#framing.remaining > 0 : response.headersSent;
     if (!this.socket.writable) this.socket.destroy();
     else if (isAnswered) this.end();
-    else this.refuse(failure, { socket: this.socket, response });
+    else this.refuse(failure, this, response);
   }
 
   /** @param error of the socket or of Node's parser. Framing leaves the parser no fault to find but an early end. */

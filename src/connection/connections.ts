@@ -5,8 +5,10 @@ import type { Logger } from 'pino';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { LOGGER } from '../logging/logging.js';
-import { Connection, connectionOf, type ConnectionLimits } from './connection.js';
+import { Connection, connectionLimits, connectionOf, type ConnectionLimits } from './connection.js';
+import { deferContinue } from './expectation.js';
 import type { Refuse } from './refuse.js';
+import { refuseMalformedHeads } from './request-head.js';
 
 const CHECK_INTERVAL_MS = 500;
 /** Drops that follow each other within this time are logged once. */
@@ -18,7 +20,7 @@ export class Connections {
   readonly limits: ConnectionLimits;
   /** How many were closed on arrival because MAX_CONNECTIONS were open. */
   dropped = 0;
-  readonly #open = new Map<Socket, Connection>();
+  readonly #open = new Set<Connection>();
   #droppedAt = -Infinity;
   #server: Server | undefined;
 
@@ -26,29 +28,27 @@ export class Connections {
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
-    this.limits = {
-      head: 10_000,
-      request: 30_000,
-      stalledResponse: 30_000,
-      linger: 10_000,
-      lingerSilent: 1_000,
-      unused: config.http.keepAliveTimeoutMs,
-    };
+    this.limits = connectionLimits(config.http.keepAliveTimeoutMs);
   }
 
-  /** @param server with Node's own time limits off. */
+  /**
+   * Call it when the server has its listener for requests.
+   *
+   * @param server with Node's own time limits off.
+   */
   guard(server: Server, refuse: Refuse): void {
     this.#server = server;
     const { bodyLimit, maxConnections } = this.config.http;
     server.maxConnections = maxConnections;
     server.on('drop', () => this.#countDrop());
     server.on('connection', (socket: Socket) => {
-      this.#open.set(socket, new Connection(socket, this.limits, bodyLimit, refuse));
-      socket.once('close', () => this.#open.delete(socket));
+      const connection = new Connection(socket, this.limits, bodyLimit, refuse);
+      this.#open.add(connection);
+      socket.once('close', () => this.#open.delete(connection));
     });
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      connectionOf(socket)?.failBy(error);
-    });
+    server.on('clientError', (error, socket) => connectionOf(socket as Socket)?.failBy(error));
+    deferContinue(server);
+    refuseMalformedHeads(server);
     const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
     server.on('close', () => clearInterval(timer));
   }
@@ -59,12 +59,12 @@ export class Connections {
 
   /** How many requests have arrived completely and are not answered yet. */
   get answering(): number {
-    return [...this.#open.values()].filter(({ isAnswering }) => isAnswering).length;
+    return [...this.#open].filter(({ isAnswering }) => isAnswering).length;
   }
 
   /** Sends `Connection: close` with every response from now on, so that no client uses a connection that is closing. */
   announceEnd(): void {
-    for (const connection of this.#open.values()) connection.announceEnd();
+    for (const connection of this.#open) connection.announceEnd();
     this.#server?.prependListener('request', (_request, response) => {
       response.setHeader('Connection', 'close');
     });
@@ -85,6 +85,6 @@ export class Connections {
 
   #check(): void {
     const now = performance.now();
-    for (const connection of this.#open.values()) connection.check(now);
+    for (const connection of this.#open) connection.check(now);
   }
 }

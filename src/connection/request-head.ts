@@ -3,7 +3,6 @@ import { Failure } from '../errors/failure.js';
 import { connectionOf } from './connection.js';
 import { timesSent } from './field-lines.js';
 import { BAD_TARGET } from './framing.js';
-import type { Refuse } from './refuse.js';
 
 /**
  * RFC 9110 section 7.2: a host with or without a port, or nothing. The sub-delims of RFC 3986 are refused on purpose:
@@ -23,14 +22,15 @@ const UNKNOWN_EXPECTATION = new Failure(417, 'The only expectation that can be m
  * Refuses, before Express sees it, a well-formed head that a gateway might read as a different request, or whose
  * expectation cannot be met.
  */
-export function refuseMalformedHeads(server: Server, refuse: Refuse): void {
+export function refuseMalformedHeads(server: Server): void {
   const [handle] = server.listeners('request') as [RequestListener];
   server.removeListener('request', handle).on('request', (request: IncomingMessage, response) => {
-    connectionOf(request.socket)?.begin(response);
+    const connection = connectionOf(request.socket);
+    connection?.begin(response);
     if (request.url?.startsWith('/') === false) toOriginForm(request);
     const failure = failureOf(request);
     if (failure === undefined) handle.call(server, request, response);
-    else refuse(failure, { socket: request.socket, response });
+    else connection?.fail(failure);
   });
 }
 
