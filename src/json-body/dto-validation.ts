@@ -51,7 +51,7 @@ function compile(metatype: Type<object>): CompiledDto {
 
   const storage = getMetadataStorage();
   const rules = storage.getTargetValidationMetadatas(metatype, '', false, false);
-  if (rules.some(looksInside))
+  if (rules.some(({ each, type }) => each || type === ValidationTypes.NESTED_VALIDATION))
     throw new Error('A rule validates the content of an array or object, which is never read');
   const members = [...new Set(rules.map((rule) => rule.propertyName))];
   const checks = members.map((member) => {
@@ -91,16 +91,11 @@ function isCondition(rule: Rule): boolean {
   return rule.type === ValidationTypes.CONDITIONAL_VALIDATION;
 }
 
-function looksInside(rule: Rule): boolean {
-  return rule.each || rule.type === ValidationTypes.NESTED_VALIDATION;
-}
-
 function describeFaults(errors: ValidationError[]): Failure {
   const faults = errors.flatMap(({ property, value, constraints }) =>
     value === undefined ? [`${property} is required`] : Object.values(constraints ?? {}),
   );
-  const onlyText = errors.every(({ constraints }) =>
-    Object.keys(constraints ?? {}).every((rule) => rule === IS_STORABLE_TEXT),
-  );
+  const broken = errors.flatMap(({ constraints }) => Object.keys(constraints ?? {}));
+  const onlyText = broken.every((rule) => rule === IS_STORABLE_TEXT);
   return new Failure(onlyText ? 400 : 422, faults.join('; '));
 }

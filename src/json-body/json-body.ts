@@ -35,8 +35,7 @@ function parse(text: string, metatype: Type<object>): ExactObject | ExactValue {
   try {
     return parseExactJson(text);
   } catch (error) {
-    if (!(error instanceof MalformedJsonError)) throw error;
-    if (error.member === undefined) throw new Failure(400, error.message);
+    if (!(error instanceof MalformedJsonError) || error.member === undefined) throw error;
     // The message may quote a name of the contract. Any other name is the client's own text.
     const name = memberNames(metatype).includes(error.member) ? error.member : 'A member';
     throw new Failure(400, `${name} ${error.message}`);

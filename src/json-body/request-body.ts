@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import type { Request } from 'express';
 import { continueReading } from '../connection/expectation.js';
 import { Failure, RequestAborted } from '../errors/failure.js';
 
@@ -40,7 +40,7 @@ export class BodyReader {
    *   the budget, 400 for bytes that the coding or UTF-8 does not allow.
    * @throws {RequestAborted} if the client disconnected.
    */
-  async readText(request: IncomingMessage): Promise<string> {
+  async readText(request: Request): Promise<string> {
     checkMediaType(request.headers['content-type']);
     const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
     const isCoded = GZIP.has(coding);
@@ -57,7 +57,7 @@ export class BodyReader {
   }
 
   /** @param announced the Content-Length, or 0 if the body is chunked. */
-  async #read(request: IncomingMessage, announced: number): Promise<Buffer> {
+  async #read(request: Request, announced: number): Promise<Buffer> {
     // Most bodies arrive together with their header and need no listeners. resume() lets the request end.
     if (announced > 0 && request.readableLength === announced) {
       continueReading(request);
@@ -85,7 +85,7 @@ export class BodyReader {
   }
 
   /** Copies the pieces into one buffer as they arrive: small ones would take many times their own size. */
-  #collect(request: IncomingMessage, room: Room): Promise<Buffer> {
+  #collect(request: Request, room: Room): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const settle = (error?: Failure) => {
         request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
