@@ -82,11 +82,7 @@ export const databaseUrl = makeValidator<string>((input) => {
       'has a percent sign that starts no escape sequence: write %25 for one in a user name or password',
     );
   }
-  try {
-    parseDatabaseUrl(input);
-  } catch (error) {
-    throw new EnvError((error as Error).message);
-  }
+  parseDatabaseUrl(input);
   return input;
 });
 
