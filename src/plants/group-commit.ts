@@ -23,29 +23,24 @@ export interface WrittenRow {
  */
 type WriteBatch = (plants: StoredPlant[], deadline: number, shard: number) => Promise<WrittenRow[]>;
 
-export interface GroupCommitLimits {
-  /** Rows and characters of text in one statement. A larger plant is sent alone. */
-  batchRows: number;
-  batchCharacters: number;
-  /** Statements in flight, to one node and in total. */
-  statementsPerNode: number;
-  statements: number;
-  /** Creates and characters of text that may wait, all lanes together. A create beyond that is refused. */
-  waitingCreates: number;
-  waitingCharacters: number;
-  /** How long a create may take, waiting included, in milliseconds. */
-  timeoutMs: number;
-}
-
 /** The limits that do not depend on the configuration. */
 export const FIXED_LIMITS = {
+  /** Rows and characters of text in one statement. A larger plant is sent alone. */
   batchRows: 64,
   batchCharacters: 1024 * 1024,
-  // Two keep a node busy while the answer of one is read. More make the batches smaller.
+  /** Statements in flight to one node. Two keep it busy while the answer of one is read. More make the batches smaller. */
   statementsPerNode: 2,
+  /** Creates and characters of text that may wait, all lanes together. A create beyond that is refused. */
   waitingCreates: 2_048,
   waitingCharacters: 16 * 1024 * 1024,
-} as const satisfies Partial<GroupCommitLimits>;
+};
+
+export type GroupCommitLimits = typeof FIXED_LIMITS & {
+  /** Statements in flight to all nodes. */
+  statements: number;
+  /** How long a create may take, waiting included, in milliseconds. */
+  timeoutMs: number;
+};
 
 /** The share of the waiting line that one of several nodes may fill. A node that hangs leaves room for the others. */
 const NODE_PART = 0.5;
