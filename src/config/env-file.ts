@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 
 /** One entry: nothing, a comment, or a variable. Its value is bare or in quotes; a quoted value may span lines. */
@@ -43,13 +44,11 @@ export function readEnvFile(path: string): { variables: Map<string, string>; fau
 
 /** @throws {Error} without a `code`, whose message completes a sentence that starts with the file's name. */
 function decode(content: Buffer): string {
-  const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(content.toString('latin1', 0, 2)) || content.includes(0);
-  if (isUtf16) throw new Error('line 1 is not UTF-8: save the file as UTF-8');
   const text = content.toString('utf8');
   if (text.startsWith('\ufeff'))
     throw new Error('line 1 starts with a byte order mark: save the file as UTF-8 without one');
-  // Bytes that are not UTF-8 were replaced by U+FFFD. The file may also contain U+FFFD, which converts back unchanged.
-  const broken = Buffer.from(text).equals(content) ? -1 : text.indexOf('\ufffd');
+  // Bytes that are not UTF-8 were replaced by U+FFFD. UTF-16 may happen to be UTF-8, with many U+0000.
+  const broken = text.indexOf(isUtf8(content) ? '\0' : '\ufffd');
   if (broken >= 0)
     throw new Error(`line ${text.slice(0, broken).split('\n').length} is not UTF-8: save the file as UTF-8`);
   return text.replaceAll('\r\n', '\n');
