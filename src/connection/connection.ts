@@ -4,8 +4,6 @@ import { Failure } from '../errors/failure.js';
 import { Framing } from './framing.js';
 import type { Refuse } from './refuse.js';
 
-export type ConnectionLimits = ReturnType<typeof connectionLimits>;
-
 /**
  * @param unused for a connection on which no request has begun.
  * @returns the time limits of a connection, in milliseconds.
@@ -24,6 +22,8 @@ export function connectionLimits(unused: number) {
     unused,
   };
 }
+
+export type ConnectionLimits = ReturnType<typeof connectionLimits>;
 
 /** If so much of a body is left when its request is answered, in bytes, it is read to keep the connection. */
 const SMALL_REST = 16 * 1024;
@@ -124,11 +124,7 @@ export class Connection {
     this.#held = undefined;
   }
 
-  /**
-   * Ends this side. What the client still sends is read and dropped for a while, so that the client gets the response.
-   *
-   * @param last what to write before the end.
-   */
+  /** Ends this side after a last text. What the client still sends is read and dropped, so that it gets the response. */
   end(last = ''): void {
     this.ignoreRest();
     if (this.#isEnded) return;

@@ -11,11 +11,10 @@ const RETRY_AFTER_SECONDS = '1';
  * @param status the HTTP status, if it differs from the failure's own number.
  */
 export function sendFailure(response: ServerResponse, failure: Failure, status = failure.error): void {
-  for (const [name, value] of Object.entries(headersOf(failure))) response.setHeader(name, value);
   // For the request log.
   const { locals } = response as { locals?: Record<string, unknown> };
   if (locals !== undefined) locals.error = failure.error;
-  sendJson(response, status, bodyOf(failure));
+  sendJson(response, status, bodyOf(failure), headersOf(failure));
 }
 
 /** @returns the whole response as text, with `Connection: close`, for a connection on which no request was read. */

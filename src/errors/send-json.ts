@@ -1,10 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/**
- * Answers with a JSON value.
- *
- * @param headers to send in addition to those of the body.
- */
+/** Answers with a JSON value, and with headers in addition to those of the body. */
 export function sendJson(
   response: ServerResponse,
   status: number,
