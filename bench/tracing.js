@@ -32,6 +32,7 @@ export async function startTraced(database) {
       OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http,pg',
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
       OTEL_TRACES_SAMPLER_ARG: '0.1',
+      OTEL_NODE_RESOURCE_DETECTORS: 'env,host,os,process',
       OTEL_METRICS_EXPORTER: 'none',
       OTEL_LOGS_EXPORTER: 'none',
     },
