@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { NewPlantDto } from '../src/plants/new-plant.dto.js';
-import { memberNames } from '../src/json-body/dto-validation.js';
+import { memberNames } from '../src/json-body/dto-validation.pipe.js';
 import { expectError, post } from './support/requests.js';
 import { startService, unusedId, type TestService } from './support/service.js';
 

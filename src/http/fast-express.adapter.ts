@@ -21,11 +21,11 @@ const BACKLOG = 4_096;
  * Express's prototypes, so nothing changes.
  */
 export class FastExpressAdapter extends ExpressAdapter {
-  constructor(
-    app: express.Express,
-    private readonly serverOptions: ServerOptions,
-  ) {
+  readonly #serverOptions: ServerOptions;
+
+  constructor(app: express.Express, serverOptions: ServerOptions) {
     super(app);
+    this.#serverOptions = serverOptions;
   }
 
   override initHttpServer(): void {
@@ -45,7 +45,7 @@ export class FastExpressAdapter extends ExpressAdapter {
     app.response = NativeResponse.prototype as express.Response;
     this.httpServer = createServer(
       {
-        ...this.serverOptions,
+        ...this.#serverOptions,
         IncomingMessage: NativeRequest,
         ServerResponse: NativeResponse,
       } as ServerOptions,

@@ -10,12 +10,20 @@ export function isInt64(value: unknown): value is bigint {
 
 export const IS_STORABLE_TEXT = 'isStorableText';
 
-/** Names the type of a JSON value for a message, which never repeats the value itself. */
+/** Names the type of a JSON value, as the exact parser reads it, for a message. No message repeats the value itself. */
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  return typeof value === 'bigint' ? 'a number' : `a ${typeof value}`;
+  switch (typeof value) {
+    case 'object':
+      return 'an object';
+    case 'string':
+      return 'a string';
+    case 'boolean':
+      return 'a boolean';
+    default:
+      return 'a number';
+  }
 }
 
 /** OpenAPI `format: int64`: a signed 64-bit integer, which the exact parser reads as a bigint. */

@@ -1,5 +1,3 @@
-import { Failure } from '../errors/failure.js';
-
 /**
  * Reads the JSON object of a request without losing anything.
  *
@@ -19,13 +17,15 @@ export type ExactValue =
   string | bigint | number | boolean | null | readonly [] | Readonly<Record<string, never>>;
 
 /** The text is not JSON, or two readers might read it differently. The message repeats nothing of the text. */
-export class MalformedJsonError extends Failure {
-  /** @param member the repeated name, if that is the fault. The message then lacks its subject. */
+export class MalformedJsonError extends Error {
+  override name = 'MalformedJsonError' as const;
+
+  /** @param member the repeated name, if that is the fault. */
   constructor(
     message: string,
     readonly member?: string,
   ) {
-    super(400, message);
+    super(message);
   }
 }
 

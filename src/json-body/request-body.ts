@@ -1,7 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { MIMEType, promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import type { Request } from 'express';
-import { continueReading } from '../connection/expectation.js';
 import { Failure, RequestAborted } from '../errors/failure.js';
 
 /** RFC 9110 section 8.4.1.3: `x-gzip` is equivalent to `gzip`. */
@@ -35,19 +34,20 @@ export class BodyReader {
    * Reads the text of a JSON request. Checks the media type, content coding, size and UTF-8 in this order, and reads
    * nothing of a body that its header rules out.
    *
+   * @param onRead called before the first byte is read.
    * @returns the text, without a byte order mark, which a reader may ignore (RFC 8259 section 8.1).
    * @throws {Failure} 415 for an unsupported media type, charset or content coding, 413 beyond the limit, 503 beyond
    *   the budget, 400 for bytes that the coding or UTF-8 does not allow.
    * @throws {RequestAborted} if the client disconnected.
    */
-  async readText(request: Request): Promise<string> {
+  async readText(request: IncomingMessage, onRead: () => void): Promise<string> {
     checkMediaType(request.headers['content-type']);
     const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
     const isCoded = GZIP.has(coding);
     if (!isCoded && !NO_CODING.has(coding)) throw unsupported('Content-Encoding must be gzip or none');
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > this.limit) throw this.#tooLarge();
-    let body = await this.#read(request, announced);
+    let body = await this.#read(request, announced, onRead);
     if (isCoded) body = await this.#decodeInTurn(body);
     try {
       return UTF_8.decode(body);
@@ -57,17 +57,17 @@ export class BodyReader {
   }
 
   /** @param announced the Content-Length, or 0 if the body is chunked. */
-  async #read(request: Request, announced: number): Promise<Buffer> {
+  async #read(request: IncomingMessage, announced: number, onRead: () => void): Promise<Buffer> {
     // Most bodies arrive together with their header and need no listeners. resume() lets the request end.
     if (announced > 0 && request.readableLength === announced) {
-      continueReading(request);
+      onRead();
       const body = request.read() as Buffer;
       request.resume();
       return body;
     }
     const room = new Room(announced, (bytes) => this.#reserve(bytes));
     try {
-      continueReading(request);
+      onRead();
       return await this.#collect(request, room);
     } finally {
       this.budget += room.reserved;
@@ -85,7 +85,7 @@ export class BodyReader {
   }
 
   /** Copies the pieces into one buffer as they arrive: small ones would take many times their own size. */
-  #collect(request: Request, room: Room): Promise<Buffer> {
+  #collect(request: IncomingMessage, room: Room): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const settle = (error?: Failure) => {
         request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
