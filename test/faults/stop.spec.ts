@@ -14,6 +14,8 @@ import { ServiceProcess } from '../support/service-process.js';
 import { undoAfterEach } from '../support/undo.js';
 
 const CONNECTIONS = 16;
+/** More than the rows of the two statements that may be in flight, so that some creates wait. */
+const CREATES_THAT_WAIT = 200;
 const STOPS_OF_EACH = 3;
 /** The delay before a stop, in which the gateway notices that the replica is not ready, and how often it asks. */
 const SHUTDOWN_DELAY_MS = 3_000;
@@ -165,7 +167,7 @@ needs('postgres')('A service that is told to stop (SIGTERM)', () => {
     const holder = await cluster.connect();
     await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
     const load = new Load(service.port);
-    const creates = Array.from({ length: 200 }, (_, index) => load.create(index + 1));
+    const creates = Array.from({ length: CREATES_THAT_WAIT }, (_, index) => load.create(index + 1));
     await until('creates wait', async () => (await metric(service, 'plants_waiting_creates')) > 0);
     await until('all have arrived', async () => (await metric(service, 'http_connections')) > creates.length);
     const exit = service.end('SIGTERM');
@@ -239,8 +241,8 @@ needs('postgres')('A service that is told to stop (SIGTERM)', () => {
       SHUTDOWN_TIMEOUT_MS: String(SHUTDOWN_TIMEOUT_MS),
     });
     const load = new Load(service.port);
-    load.start(CONNECTIONS);
-    await load.more(CONNECTIONS);
+    load.start(CREATES_THAT_WAIT);
+    await load.more(CREATES_THAT_WAIT);
     cluster.freeze();
     undo(() => cluster.thaw());
     await until('creates wait', async () => (await metric(service, 'plants_waiting_creates')) > 0);
