@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { load } from 'js-yaml';
 import { Load } from '../support/load.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
+import { until } from '../support/patience.js';
 import { Prometheus } from '../support/prometheus.js';
 import { post } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
@@ -121,13 +122,16 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
           (await prometheus.range('changes(process_start_time_seconds[1h])'))[0]?.values.at(-1);
         for (let restarts = 1; restarts <= 3; restarts++) {
           await service.end('SIGKILL');
-          const next = await ServiceProcess.spawn(
-            { DATABASE_URL: cluster.url(), METRICS: 'on' },
-            service.port,
-          );
-          undo(() => next.end('SIGKILL'));
-          while (((await starts()) ?? 0) < restarts) await delay(POLL_MS);
-          service = next;
+          const { port } = service;
+          await until('Prometheus sees the restart', async () => {
+            // Spawned again if another program's connection had the port for a moment.
+            if (!service.isRunning) {
+              service = await ServiceProcess.spawn({ DATABASE_URL: cluster.url(), METRICS: 'on' }, port);
+              const started = service;
+              undo(() => started.end('SIGKILL'));
+            }
+            return ((await starts()) ?? 0) >= restarts;
+          });
         }
       },
     },
