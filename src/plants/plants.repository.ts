@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
+import { DataSource, Repository } from 'typeorm';
 import { CONFIG } from '../config/config.module.js';
 import type { Config } from '../config/config.js';
 import { Database } from '../database/database.js';
@@ -7,6 +8,7 @@ import { StoreUnavailable } from '../database/errors.js';
 import { LOG_MESSAGE, type Statement } from '../database/statements.js';
 import { FIXED_LIMITS, GroupCommit, type CreateResult, type WrittenRow } from './group-commit.js';
 import { COLUMNS, fromRow, parametersOf, SELECTION, type StoredPlant } from './plant.columns.js';
+import { PlantEntity } from './plant.entity.js';
 import { PlantsMetrics } from './plants.metrics.js';
 
 /** Statements of up to this many rows are prepared. Parsing a larger one costs little compared with its inserts. */
@@ -35,14 +37,16 @@ const STORES_NOTHING = `INSERT INTO plants (${COLUMNS.join(', ')}) SELECT ${COLU
 
 /** The table of plants. Creates go through a group commit. Statements find rows by id alone. */
 @Injectable()
-export class PlantsRepository {
+export class PlantsRepository extends Repository<PlantEntity> {
   readonly #commits: GroupCommit;
 
   constructor(
+    dataSource: DataSource,
     private readonly database: Database,
     @Inject(CONFIG) config: Config,
     private readonly metrics: PlantsMetrics,
   ) {
+    super(PlantEntity, dataSource.createEntityManager());
     this.#commits = new GroupCommit((...batch) => this.#write(...batch), {
       ...FIXED_LIMITS,
       // One connection is left for the probe.
