@@ -25,15 +25,14 @@ const LOADED_LATER = [
 /** What Nest can load and this service does not use, so that it is not installed. */
 const NOT_INSTALLED = /^@nestjs\/(microservices|websockets)|^@fastify\/static/;
 
-const modified = (url) => (existsSync(url) ? statSync(url).mtimeMs : undefined);
-
 /** @returns whether there is a build. It may be out of date. */
-export const isBuilt = () => modified(main) !== undefined;
+export const isBuilt = () => existsSync(main);
 
 /** @returns whether what a build needs is installed. A production installation has only what was built before. */
 export function canBuild() {
   try {
-    return import.meta.resolve('rolldown') !== undefined;
+    import.meta.resolve('rolldown');
+    return true;
   } catch {
     return false;
   }
@@ -49,8 +48,12 @@ export async function build() {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(stdout + stderr);
-  const built = modified(main) ?? -Infinity;
-  if (INPUTS.some((input) => modified(new URL(input, root)) >= built)) await bundle();
+  if (INPUTS.some((input) => modified(new URL(input, root)) >= modified(main))) await bundle();
+}
+
+/** @returns when a file was written; of one that is missing, before all others. */
+function modified(url) {
+  return statSync(url, { throwIfNoEntry: false })?.mtimeMs ?? -Infinity;
 }
 
 async function bundle() {
