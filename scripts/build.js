@@ -2,7 +2,7 @@
 // `dist/src/main.js` does, but Node.js reads it in a third of the time of those 1,900 files, and the process takes 30 MiB
 // less. What is up to date is left as it is.
 import { spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, renameSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -56,12 +56,14 @@ function modified(url) {
   return statSync(url, { throwIfNoEntry: false })?.mtimeMs ?? -Infinity;
 }
 
+/** Gives the file its name when it is complete: a build that is killed, or another one beside it, leaves no half of it. */
 async function bundle() {
+  const unfinished = fileURLToPath(new URL(`dist/main.${process.pid}.js`, root));
   const rolldown = await import('rolldown');
   await rolldown.build({
     cwd: fileURLToPath(root),
     input: 'dist/src/main.js',
-    output: { file: 'dist/main.js', codeSplitting: false },
+    output: { file: unfinished, codeSplitting: false },
     platform: 'node',
     external: (id) =>
       NOT_INSTALLED.test(id) || LOADED_LATER.some((name) => id === name || id.startsWith(`${name}/`)),
@@ -69,6 +71,7 @@ async function bundle() {
       if (level === 'warn') throw new Error(message);
     },
   });
+  renameSync(unfinished, main);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
