@@ -9,6 +9,7 @@ const LIMITS: GroupCommitLimits = {
   batchCharacters: 100,
   statementsPerNode: 1,
   statements: 1,
+  joinMs: 20,
   waitingCreates: 8,
   waitingCharacters: 400,
   timeoutMs: 1_000,
@@ -133,6 +134,37 @@ describe('Batches', () => {
     driven.underWay[1]?.answer();
     await settle();
     expect(driven.sent).toEqual([[1n], [2n], [3n, 4n]]);
+  });
+
+  test('a statement that leaves while another is in flight has as many rows', async () => {
+    const driven = handDriven({ statementsPerNode: 2, statements: 2 });
+    for (const id of [1, 2, 3]) void driven.createInThisTurn(plant(id));
+    nextTurn();
+    for (const id of [4, 5]) void driven.commits.create(plant(id));
+    expect(driven.sent).toEqual([[1n, 2n, 3n]]);
+    void driven.commits.create(plant(6));
+    expect(driven.sent).toEqual([
+      [1n, 2n, 3n],
+      [4n, 5n, 6n],
+    ]);
+    void driven.commits.create(plant(7));
+    driven.underWay[0]?.answer();
+    await settle();
+    expect(driven.sent).toHaveLength(2);
+    driven.underWay[0]?.answer();
+    await settle();
+    expect(driven.sent.at(-1)).toEqual([7n]);
+  });
+
+  test('a create waits only for a limited time for others to join it', () => {
+    const driven = handDriven({ statementsPerNode: 2, statements: 2 });
+    for (const id of [1, 2]) void driven.createInThisTurn(plant(id));
+    nextTurn();
+    void driven.commits.create(plant(3));
+    jest.advanceTimersByTime(LIMITS.joinMs - 1);
+    expect(driven.sent).toEqual([[1n, 2n]]);
+    jest.advanceTimersByTime(1 + LIMITS.joinMs);
+    expect(driven.sent).toEqual([[1n, 2n], [3n]]);
   });
 
   test('a statement has no more rows than the limit', async () => {
@@ -384,7 +416,7 @@ describe('Lanes', () => {
       await driven.answer(BigInt(10 * round + 2));
       expect(await going).toBe('created');
     }
-    jest.advanceTimersByTime(LIMITS.timeoutMs / 2);
+    jest.advanceTimersByTime(LIMITS.timeoutMs / 2 + LIMITS.joinMs);
     await settle();
     // 10 was sent. Only the end of its statement tells whether it is stored.
     expect(driven.commits.waiting).toBe(0);
