@@ -27,10 +27,7 @@ interface Statement {
   fail: (error: Error) => void;
 }
 
-/** Ends this turn of the event loop: what was arranged by setImmediate() runs. */
-const nextTurn = () => jest.advanceTimersByTime(0);
-
-/** A group commit over a table in memory. Each create has a turn of its own. The statements wait for the test. */
+/** A group commit over a table in memory. The statements wait for the test. */
 function handDriven(limits: Partial<GroupCommitLimits> = {}) {
   const table = new Map<bigint, StoredPlant>();
   const underWay: Statement[] = [];
@@ -59,13 +56,7 @@ function handDriven(limits: Partial<GroupCommitLimits> = {}) {
     },
     { ...LIMITS, ...limits },
   );
-  const createInThisTurn = commits.create.bind(commits);
-  commits.create = (plant) => {
-    const result = createInThisTurn(plant);
-    nextTurn();
-    return result;
-  };
-  return { commits, createInThisTurn, table, underWay, sent };
+  return { commits, table, underWay, sent };
 }
 
 function insert(table: Map<bigint, StoredPlant>, plant: StoredPlant): WrittenRow {
@@ -99,21 +90,11 @@ afterEach(() => {
 });
 
 describe('Batches', () => {
-  test('a lone create is sent at the end of the turn in which it arrives', () => {
+  test('a lone create is sent at once', () => {
     const { commits, sent } = handDriven();
     void commits.create(plant(1));
     expect(sent).toEqual([[1n]]);
     expect(commits.waiting).toBe(0);
-  });
-
-  test('creates that arrive in the same turn share a statement', async () => {
-    const driven = handDriven();
-    const results = [1, 2, 3].map((id) => driven.createInThisTurn(plant(id)));
-    expect(driven.sent).toEqual([]);
-    nextTurn();
-    expect(driven.sent).toEqual([[1n, 2n, 3n]]);
-    await answerAll(driven);
-    expect(await Promise.all(results)).toEqual(Array(3).fill('created'));
   });
 
   test('creates that arrive during a statement are sent together in the next one', async () => {
@@ -138,33 +119,31 @@ describe('Batches', () => {
 
   test('a statement that leaves while another is in flight has as many rows', async () => {
     const driven = handDriven({ statementsPerNode: 2, statements: 2 });
-    for (const id of [1, 2, 3]) void driven.createInThisTurn(plant(id));
-    nextTurn();
-    for (const id of [4, 5]) void driven.commits.create(plant(id));
-    expect(driven.sent).toEqual([[1n, 2n, 3n]]);
-    void driven.commits.create(plant(6));
-    expect(driven.sent).toEqual([
-      [1n, 2n, 3n],
-      [4n, 5n, 6n],
-    ]);
-    void driven.commits.create(plant(7));
+    for (const id of [1, 2, 3, 4, 5]) void driven.commits.create(plant(id));
     driven.underWay[0]?.answer();
     await settle();
-    expect(driven.sent).toHaveLength(2);
+    expect(driven.sent).toEqual([[1n], [2n], [3n, 4n, 5n]]);
     driven.underWay[0]?.answer();
     await settle();
-    expect(driven.sent.at(-1)).toEqual([7n]);
+    for (const id of [6, 7]) void driven.commits.create(plant(id));
+    expect(driven.sent).toHaveLength(3);
+    void driven.commits.create(plant(8));
+    expect(driven.sent.at(-1)).toEqual([6n, 7n, 8n]);
   });
 
-  test('a create waits only for a limited time for others to join it', () => {
+  test('a create waits only for a limited time for others to join it', async () => {
     const driven = handDriven({ statementsPerNode: 2, statements: 2 });
-    for (const id of [1, 2]) void driven.createInThisTurn(plant(id));
-    nextTurn();
-    void driven.commits.create(plant(3));
+    for (const id of [1, 2, 3, 4]) void driven.commits.create(plant(id));
+    driven.underWay[0]?.answer();
+    await settle();
+    driven.underWay[0]?.answer();
+    await settle();
+    expect(driven.sent).toEqual([[1n], [2n], [3n, 4n]]);
+    void driven.commits.create(plant(5));
     jest.advanceTimersByTime(LIMITS.joinMs - 1);
-    expect(driven.sent).toEqual([[1n, 2n]]);
+    expect(driven.sent).toHaveLength(3);
     jest.advanceTimersByTime(1 + LIMITS.joinMs);
-    expect(driven.sent).toEqual([[1n, 2n], [3n]]);
+    expect(driven.sent.at(-1)).toEqual([5n]);
   });
 
   test('a statement has no more rows than the limit', async () => {
@@ -270,7 +249,6 @@ describe('Failures', () => {
   test('a result without one of the rows rejects that create', async () => {
     const commits = new GroupCommit(() => Promise.resolve([]), LIMITS);
     const result = expect(commits.create(plant(1))).rejects.toThrow('without one of its rows');
-    nextTurn();
     await result;
   });
 });
