@@ -9,8 +9,15 @@ import { BenchError, runToEnd, undoAll } from './processes.js';
 import { machine, printTargets, writeJson, writeTargets } from './report.js';
 import { build } from './servers.js';
 import { measureStart } from './start.js';
+import { measureTricks } from './tricks.js';
 
-const PARTS = { comparison: compare, start: measureStart, memory: measureMemory, growth: measureGrowth };
+const PARTS = {
+  comparison: compare,
+  start: measureStart,
+  memory: measureMemory,
+  growth: measureGrowth,
+  tricks: measureTricks,
+};
 /** What `npm run bench` measures if no part is named. */
 const TARGETED = ['comparison', 'start', 'memory'];
 

@@ -18,6 +18,9 @@ const BASELINE_VARIABLES = { ACCESS_TOKEN: TOKEN, PYTHONDONTWRITEBYTECODE: '1' }
 const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 const SERVICE = file('dist/main.js');
+/** The same before it is joined with its packages, so that each file can be changed. */
+const SERVICE_IN_PARTS = file('dist/src/main.js');
+const PATCHED = ['--import', pathToFileURL(file('bench/patched.js')).href];
 
 /** Options of Node.js for a service that forces nothing to the disk. */
 export const WITHOUT_FSYNC = ['--import', pathToFileURL(file('bench/no-fsync.js')).href];
@@ -82,16 +85,21 @@ export async function build() {
  * @param database is undefined for the embedded one, in a new folder.
  * @param options.env adds to the variables of the service.
  * @param options.log is the file for its standard output.
+ * @param options.patches changes its source, see patched.js.
  */
-export async function startService(database, { env = {}, log, nodeOptions = [] } = {}) {
+export async function startService(database, { env = {}, log, nodeOptions = [], patches } = {}) {
   const variables = {
     ACCESS_TOKENS: TOKEN,
     METRICS: 'on',
     LOG_LEVEL: 'warn',
     ...(database === undefined && { DATA_DIR: dataFolder() }),
+    ...(patches !== undefined && { BENCH_PATCHES: JSON.stringify(patches) }),
     ...env,
   };
-  const program = { command: process.execPath, args: () => [...nodeOptions, SERVICE] };
+  const program = {
+    command: process.execPath,
+    args: () => (patches === undefined ? [...nodeOptions, SERVICE] : [...PATCHED, SERVICE_IN_PARTS]),
+  };
   return startServer('The service', program, database, variables, log);
 }
 
