@@ -69,7 +69,10 @@ export class Framing {
   #phase: Phase = 'head';
   /** The start of a head whose end has not arrived, without empty lines before it. */
   #partialHead: Buffer | undefined;
-  /** The last valid head and the length of its body. Most clients send the same head again and again. */
+  /**
+   * The last valid head and the length of its body. Most clients send the same head again and again; to check it each
+   * time takes a create 7 % more CPU.
+   */
   #knownHead = '';
   #knownLength = 0;
   /** How many bytes of the content or of the chunk are missing. */

@@ -19,7 +19,7 @@ import { BodyReader } from './request-body.js';
 @Injectable()
 export class JsonBodyPipe implements PipeTransform<Request> {
   readonly #reader: BodyReader;
-  // Not a second pipe: Nest allocates a kilobyte of promises and metadata for each pipe of a request.
+  // Not a second pipe: what Nest does for one takes a create some 10 % more CPU.
   readonly #validation = new DtoValidationPipe();
 
   constructor(@Inject(CONFIG) { http }: Config) {
