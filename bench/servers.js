@@ -98,7 +98,7 @@ export async function startService(database, { env = {}, log, nodeOptions = [], 
   };
   const program = {
     command: process.execPath,
-    args: () => (patches === undefined ? [...nodeOptions, SERVICE] : [...PATCHED, SERVICE_IN_PARTS]),
+    args: () => [...nodeOptions, ...(patches === undefined ? [SERVICE] : [...PATCHED, SERVICE_IN_PARTS])],
   };
   return startServer('The service', program, database, variables, log);
 }
