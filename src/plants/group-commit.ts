@@ -264,15 +264,27 @@ export class GroupCommit {
     }
   }
 
-  /** As long as creates wait, looks regularly for those that have waited long enough, or too long. */
+  /**
+   * As long as creates wait, looks at each lane's oldest when it has waited long enough to be sent, or too long. Looks
+   * every `joinMs` anyway, since another create may be the oldest by then.
+   */
   #watchWaiting(): void {
     if (this.#inAll.creates === 0 || this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      for (const lane of this.#lanes) this.#expire(lane);
-      this.#send();
-      this.#watchWaiting();
-    }, this.limits.joinMs).unref();
+    const { joinMs, timeoutMs } = this.limits;
+    const now = performance.now();
+    const left = this.#lanes.map(({ waiting: [head] }) => {
+      const waited = now - (head?.since ?? now);
+      return (waited < joinMs ? joinMs : timeoutMs / 2) - waited;
+    });
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        for (const lane of this.#lanes) this.#expire(lane);
+        this.#send();
+        this.#watchWaiting();
+      },
+      Math.max(1, Math.ceil(Math.min(joinMs, ...left))),
+    ).unref();
   }
 }
 
