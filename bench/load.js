@@ -6,7 +6,7 @@ import { BenchError, run } from './processes.js';
 import { countCreated, TOKEN } from './servers.js';
 
 const THREADS_OF_PGBENCH = 2;
-export const NAME_BYTES = 18;
+const NAME_BYTES = 18;
 
 const fileBeside = (name) => fileURLToPath(new URL(name, import.meta.url));
 

@@ -35,6 +35,6 @@ test('A client made from the document knows the errors', async () => {
   });
   expect(data).toBeUndefined();
   expect(error?.error).toBe(401);
-  expect(error?.message).toBe('The bearer token is not valid, or no longer.');
+  expect(error?.message).toBe('The bearer token is invalid or has expired.');
   expect(response.status).toBe(401);
 });

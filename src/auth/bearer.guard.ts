@@ -60,7 +60,7 @@ export class BearerGuard extends AuthGuard('bearer') {
     // The strategy's own challenge has no error code if the header does not have exactly two parts.
     const { authorization = '' } = context.switchToHttp().getRequest<Request>().headers;
     throw /^bearer[ \t]/i.test(authorization)
-      ? refusal(401, 'The bearer token is not valid, or no longer', 'invalid_token')
+      ? refusal(401, 'The bearer token is invalid or has expired', 'invalid_token')
       : refusal(401, 'A bearer token is needed, in the Authorization header');
   }
 }

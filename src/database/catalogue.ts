@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import { DatabaseFault } from './errors.js';
 
 /** Where the service's table is. */
-export interface Place {
+interface Place {
   database: string;
   /** The schema in which statements find the table by their search_path, or null if there is no table. */
   schema: string | null;

@@ -7,7 +7,7 @@ const MAX_AGE_MS = 5 * 60_000;
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
-export type SessionOptions = pg.ClientConfig & Partial<Pick<DatabaseServer, 'hosts' | 'needsWritable'>>;
+type SessionOptions = pg.ClientConfig & Partial<Pick<DatabaseServer, 'hosts' | 'needsWritable'>>;
 
 /** One session of the pool, on a host that takes writes if `needsWritable`. */
 export class Session extends pg.Client {

@@ -198,7 +198,7 @@ const NUMBER_PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
  * @param source a JSON number.
  * @returns its exact value if that is an integer of at most 19 digits, else the nearest double.
  */
-export function exactNumber(source: string): bigint | number {
+function exactNumber(source: string): bigint | number {
   if (PLAIN_INTEGER.test(source)) return BigInt(source);
   const parts = NUMBER_PARTS.exec(source);
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts ?? [];

@@ -17,7 +17,7 @@ import { BodyReader } from './request-body.js';
 
 /** Reads and validates the JSON body. Pipes run after guards, so nothing is read without a valid token. */
 @Injectable()
-export class JsonBodyPipe implements PipeTransform<Request> {
+class JsonBodyPipe implements PipeTransform<Request> {
   readonly #reader: BodyReader;
   // Not a second pipe: what Nest does for one takes a create some 10 % more CPU.
   readonly #validation = new DtoValidationPipe();

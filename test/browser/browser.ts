@@ -18,7 +18,7 @@ export function launchBrowser(): Promise<Browser> {
 }
 
 /** A page in a new browser profile. */
-export interface WatchedPage {
+interface WatchedPage {
   page: Page;
   /** Console errors and warnings, exceptions, failed requests, and requests to another host. */
   complaints: string[];

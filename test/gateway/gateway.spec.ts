@@ -124,7 +124,7 @@ describe.each(GATEWAYS)('%s', (name) => {
     test('forwards a token of the longest size that the service accepts, and the answer of the service', async () => {
       const answer = await post(gateway.port, '{}', { Authorization: `Bearer ${'x'.repeat(14_000)}` });
       expectError(answer, 401);
-      expect(answer.json).toMatchObject({ message: 'The bearer token is not valid, or no longer.' });
+      expect(answer.json).toMatchObject({ message: 'The bearer token is invalid or has expired.' });
     });
 
     test('answers 431 to headers that are too large', async () => {

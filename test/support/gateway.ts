@@ -12,7 +12,7 @@ const POLL_MS = 25;
 
 /** The programs of the gateways that `deploy/gateway/` has a configuration for. */
 export const GATEWAYS = ['nginx', 'haproxy', 'apache2', 'caddy'] as const;
-export type GatewayName = (typeof GATEWAYS)[number];
+type GatewayName = (typeof GATEWAYS)[number];
 
 export interface Gateway {
   port: number;

@@ -196,7 +196,7 @@ const NOT_UTF8 = [
 ];
 
 /** Each writes a valid plant with one rule broken; the number chooses one of the ways to break it. */
-export const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
+const BREAKAGES: Record<string, (said: Said, n: number) => Bytes> = {
   'a member is missing': (said, n) => withMember(said, pick(['id', 'name'], n), undefined),
   'a member has another case': (said) =>
     withAnother({ ...said, members: said.members.filter(([name]) => nameOf(name) !== 'id') }, '"ID"', '1'),

@@ -26,11 +26,11 @@ const SECONDS_IN_A_MINUTE = 3;
 /** Longer than the service takes to answer while its database does not. */
 const INTERVAL = '1500ms';
 
-export const shortened = (rules: string) =>
+const shortened = (rules: string) =>
   rules.replaceAll(/\b(\d+)m\b/g, (_, minutes) => `${Number(minutes) * SECONDS_IN_A_MINUTE}s`);
 
 /** The samples of one series: its labels, and a value for each step. */
-export interface Series {
+interface Series {
   metric: Record<string, string>;
   values: number[];
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Contract } from './contract.js';
 
 /** One response of an operation of the contract. contract-judge.js checks them at the end of the test run. */
-export interface RecordedResponse {
+interface RecordedResponse {
   method: string;
   path: string;
   status: number;

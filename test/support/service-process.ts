@@ -26,7 +26,7 @@ const PROBE = `
   });`;
 const NODE_OPTIONS = ['--expose-gc', '--import', `data:text/javascript,${encodeURIComponent(PROBE)}`];
 
-export interface Exit {
+interface Exit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }

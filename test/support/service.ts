@@ -26,7 +26,7 @@ export interface TestService {
   stop: () => Promise<void>;
 }
 
-export interface StoredRow {
+interface StoredRow {
   id: string;
   name: string;
   tag: string | null;
