@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { poolOf } from '../src/database/data-source.js';
+import { until } from './support/patience.js';
 import { PostgresCluster } from './support/postgres-cluster.js';
 import { Relay } from './support/relay.js';
 import { post } from './support/requests.js';
@@ -61,9 +61,10 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       const [loaded] = await server.query<{ at: string }>('SELECT pg_conf_load_time()::text AS at');
       await server.query('SELECT pg_reload_conf()');
       const isNew = 'SELECT pg_conf_load_time() > $1::timestamptz AS loaded';
-      await until(
-        async () => (await server.query<{ loaded: boolean }>(isNew, [loaded?.at]))[0]?.loaded === true,
-      );
+      await until('the setting is loaded', async () => {
+        const [now] = await server.query<{ loaded: boolean }>(isNew, [loaded?.at]);
+        return now?.loaded === true;
+      });
     };
     const reset = () => set('ALTER SYSTEM RESET ALL');
     undo(reset);
@@ -76,10 +77,6 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
   const ready = async (service: TestService) => (await fetch(`${service.url}/health/ready`)).status;
   const sessions = async () =>
     (await cluster.query<{ pid: number }>(`SELECT pid ${SESSIONS}`, [name])).map(({ pid }) => pid);
-
-  async function until(isDone: () => Promise<boolean>): Promise<void> {
-    while (!(await isDone())) await delay(20);
-  }
 
   /** Makes the pool open all of its sessions. */
   const fillPool = (service: TestService) =>
@@ -132,7 +129,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       laterByAnHour();
       expect(await ready(service)).toBe(503);
       await reset();
-      await until(async () => (await ready(service)) === 200);
+      await until('the service is ready', async () => (await ready(service)) === 200);
     });
   });
 
@@ -175,7 +172,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       await copyToSecond();
       await fillPool(service);
       await configure('default_transaction_read_only = on');
-      await until(async () => (await ready(service)) === 503);
+      await until('the service is not ready', async () => (await ready(service)) === 503);
       relay.leadTo(second.port);
       expect(await ready(service)).toBe(200);
     });
@@ -191,7 +188,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await has(second, ids[0])).toBe(true);
       await reset();
       await configure('default_transaction_read_only = on', second);
-      await until(async () => (await create(service, ids[1])) === 200);
+      await until('a create succeeds', async () => (await create(service, ids[1])) === 200);
       expect(await has(cluster, ids[1])).toBe(true);
     });
   });
@@ -242,12 +239,12 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       const service = await start();
       expect(await ready(service)).toBe(200);
       const reset = await configure('default_transaction_read_only = on');
-      await until(async () => (await ready(service)) === 503);
+      await until('the service is not ready', async () => (await ready(service)) === 503);
       expect(await create(service)).toBe(503);
       laterByAnHour();
       expect(await ready(service)).toBe(503);
       await reset();
-      await until(async () => (await ready(service)) === 200);
+      await until('the service is ready', async () => (await ready(service)) === 200);
     });
 
     test('a table that is locked against writes', async () => {
@@ -281,7 +278,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     undo(() => earlier.mockRestore());
     expect(await Promise.all(answers)).toEqual(Array(8).fill(503));
     await holder.query('ROLLBACK');
-    await until(async () => (await ready(service)) === 200);
+    await until('the service is ready', async () => (await ready(service)) === 200);
   });
 
   test('that closes idle connections is logged once for each outage', async () => {
@@ -290,7 +287,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     for (let round = 0; round < 2; round++) {
       await fillPool(service);
       await cluster.query(`SELECT pg_terminate_backend(pid) ${SESSIONS}`, [name]);
-      while (pool()?.totalCount !== 0) await delay(20);
+      await until('all sessions are lost', () => pool()?.totalCount === 0);
     }
     expect(timesLogged(service, 'An idle database connection was lost')).toBe(1);
     expect(await create(service)).toBe(200);
@@ -326,7 +323,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       undo(() => holder.end());
       await holder.query('BEGIN; LOCK TABLE plants');
       expect(await create(service)).toBe(503);
-      await until(async () => {
+      await until('no session works', async () => {
         const working = await cluster.query(`SELECT pid ${SESSIONS} AND state = 'active'`, [name]);
         return working.length === 0;
       });

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { createTestDatabase, onServer, type TestDatabase } from './support/database.js';
+import { until } from './support/patience.js';
 import { needs } from './support/requirements.js';
 import { expectError, post, type Answer } from './support/requests.js';
 import { countRows, startService, unusedId, type TestService } from './support/service.js';
@@ -32,9 +32,11 @@ async function heldUp(
     await runner.startTransaction();
     await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
     answers = send();
-    for (const service of services) {
-      while ((await metric(service, 'plants_waiting_creates')) < waiting) await delay(5);
-    }
+    for (const service of services)
+      await until(
+        'the creates wait',
+        async () => (await metric(service, 'plants_waiting_creates')) >= waiting,
+      );
     await runner.commitTransaction();
   } finally {
     await runner.release();

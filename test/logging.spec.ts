@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, TEST_CITUS_URL, type TestDatabase } from './support/database.js';
+import { until } from './support/patience.js';
 import { exchange, post, type Answer } from './support/requests.js';
 import { needs } from './support/requirements.js';
 import { ServiceProcess } from './support/service-process.js';
@@ -157,12 +158,9 @@ describe('The log shows the client as an address or not at all', () => {
     const answer = await post(service.port, plant(), { 'X-Forwarded-For': forwarded });
     expect(answer.status).toBe(200);
     const id = answer.headers['x-request-id'];
-    let line: Line | undefined;
-    while (line === undefined) {
-      await delay(1);
-      line = parseLines(service.logs()).find(({ requestId }) => requestId === id);
-    }
-    expect(line.client).toBe(client);
+    const line = () => parseLines(service.logs()).find(({ requestId }) => requestId === id);
+    await until('the request is logged', () => line() !== undefined);
+    expect(line()?.client).toBe(client);
   });
 });
 
@@ -292,7 +290,7 @@ describe('The service writes its last lines when it', () => {
 
   test('stops before it reached its database', async () => {
     const service = await ServiceProcess.spawn({ DATABASE_URL: 'postgres://127.0.0.1:1/plant' });
-    while ((await service.probe('live')) !== 200) await delay(20);
+    await until('the service is live', async () => (await service.probe('live')) === 200);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     expect(parseLines(service.output)).toMatchObject([
       { msg: 'The database cannot be reached yet; waiting for it', err: { code: 'ECONNREFUSED' } },
@@ -320,7 +318,7 @@ describe('A log that cannot be written does not stop the service:', () => {
     }
     expect(await post(service.port, plant())).toMatchObject({ status: 200 });
     service.child.stdout?.resume();
-    while (!service.output.includes('Log lines were dropped')) await delay(20);
+    await until('the loss is logged', () => service.output.includes('Log lines were dropped'));
     const counted = await metrics();
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     const lines = parseLines(service.output);
@@ -360,11 +358,11 @@ needs('prlimit')('A process that runs out of file descriptors', () => {
     expect(await metrics()).toContain('\nprocess_out_of_fds_seconds_total 0\n');
 
     limit(3);
-    while (said('Out of file descriptors') === 0) await delay(20);
+    await until('it says so', () => said('Out of file descriptors') > 0);
     // The service looks again twice, and says nothing new.
     await delay(2_500);
     limit(1_024);
-    while (said('There are file descriptors again') === 0) await delay(20);
+    await until('it says that it is over', () => said('There are file descriptors again') > 0);
 
     expect([said('Out of file descriptors'), said('There are file descriptors again')]).toEqual([1, 1]);
     expect(Number(/^process_out_of_fds_seconds_total (\d+)$/m.exec(await metrics())?.[1])).toBeGreaterThan(1);

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connections } from '../src/connection/connections.js';
 import { converse } from './support/connection.js';
+import { until } from './support/patience.js';
 import { expectError, parseAnswer, post, type Answer } from './support/requests.js';
 import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
@@ -275,7 +276,7 @@ describe('A connection', () => {
     expect(metrics).toMatch(/^http_connections_dropped_total 5$/m);
     expect(few.logs().match(/MAX_CONNECTIONS/g)).toHaveLength(1);
     kept.forEach((socket) => socket.destroy());
-    while (few.app.get(Connections).count > 0) await delay(20);
+    await until('all connections are closed', () => few.app.get(Connections).count === 0);
     expect((await post(few.port, plant(unusedId()))).status).toBe(200);
   });
 });
@@ -309,7 +310,7 @@ test('A client that reads nothing of its response is disconnected; one that read
   const lost = new Promise((done) => deaf.on('error', () => undefined).once('close', done));
   const slow = connect(service.port, '127.0.0.1', () => slow.write(requests)).pause();
   undo(() => slow.destroy());
-  while (connections.count < 2) await delay(20);
+  await until('both are connected', () => connections.count === 2);
   let taken = 0;
   slow.on('data', (data) => (taken += data.length));
   while (connections.count > 1) {

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { until } from './support/patience.js';
 import { needs } from './support/requirements.js';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from './support/database.js';
 
@@ -114,7 +115,7 @@ describe('One sentence says what is wrong and what to do:', () => {
     const dataDir = await mkdtemp(join(folder, 'data-'));
     const env = { DATA_DIR: dataDir, LOG_LEVEL: 'warn' };
     const first = start(env);
-    while (!(await readdir(dataDir)).includes('lock.1')) await new Promise((next) => setTimeout(next, 20));
+    await until('the folder is locked', async () => (await readdir(dataDir)).includes('lock.1'));
     const { code, output } = await start(env).exit;
     expect(code).toBe(1);
     expect(output).toMatch(
@@ -227,10 +228,10 @@ describe('The output of the service', () => {
       });
       children.push(child);
       const stdout = stdoutOf(child);
-      while (!stdout().includes('curl -X POST')) {
+      await until('the greeting is there', () => {
         if (child.exitCode !== null) throw new Error(stdout());
-        await new Promise((next) => setTimeout(next, 20));
-      }
+        return stdout().includes('curl -X POST');
+      });
       expect(stdout()).toMatch(/^\d\d:\d\d:\d\d info {2}Listening host=127\.0\.0\.1 port=\d+\r?$/m);
       expect(stdout()).not.toContain('"msg"');
       // Ctrl-C: the terminal turns it into SIGINT.

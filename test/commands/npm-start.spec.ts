@@ -15,6 +15,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { until } from '../support/patience.js';
 import { undoAfterEach } from '../support/undo.js';
 
 // The tests run in a copy of the checkout, as compiled as this one is.
@@ -107,8 +108,8 @@ test.each<[NodeJS.Signals, string, (npm: number) => number]>([
   expect(output()).toContain('Compiling');
   expect((await fetch(`${base}/health/ready`)).status).toBe(200);
   process.kill(target(npm.pid as number), signal);
-  while (isRunning(pid)) await delay(20);
-  while (!output().includes('"msg":"Stopped"')) await delay(20);
+  await until('the service ends', () => !isRunning(pid));
+  await until('it says so', () => output().includes('"msg":"Stopped"'));
 });
 
 test('A command that compiles a change also joins it to dist/main.js, which npm run start:prod runs', async () => {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { load } from 'js-yaml';
 import { Load } from '../support/load.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
-import { until } from '../support/patience.js';
+import { PATIENCE_MS, until } from '../support/patience.js';
 import { Prometheus } from '../support/prometheus.js';
 import { post } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
@@ -12,7 +12,6 @@ import { undoAfterEach } from '../support/undo.js';
 
 /** As long as the longest window of the rules, and longer than any window plus its `for`. */
 const QUIET_MS = 50_000;
-const FIRES_WITHIN_MS = 120_000;
 const POLL_MS = 100;
 const CONNECTIONS = 4;
 /** The service has no known bugs, so the test adds two: an id that fails, and one that leaks. */
@@ -62,8 +61,8 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
     const prometheus = await Prometheus.start(service.port);
     undo(() => prometheus.stop());
     // Before its first scrape, Prometheus considers the service down.
-    while ((await prometheus.range('service_ready == 1')).length === 0) await delay(POLL_MS);
-    while ((await prometheus.firing()).length > 0) await delay(POLL_MS);
+    await until('the service is up', async () => (await prometheus.range('service_ready == 1')).length > 0);
+    await until('no alert fires', async () => (await prometheus.firing()).length === 0);
     const load = new Load(service.port, 1_000);
     undo(() => load.stop());
     return { cluster, service, prometheus, load };
@@ -176,16 +175,12 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
     async (names, { env, begins }) => {
       const setup = await begin(env);
       await begins(setup);
-      const begun = performance.now();
-      let firing: string[];
-      do {
-        await delay(POLL_MS);
-        firing = await setup.prometheus.firing();
-        if (performance.now() - begun > FIRES_WITHIN_MS)
-          throw new Error(`only ${firing.join() || 'nothing'} fires`);
-      } while (!names.split(', ').every((name) => firing.includes(name)));
+      await until(`${names} fires`, async () => {
+        const firing = await setup.prometheus.firing();
+        return names.split(', ').every((name) => firing.includes(name));
+      });
     },
-    3 * FIRES_WITHIN_MS,
+    3 * PATIENCE_MS,
   );
 
   test(
@@ -202,7 +197,7 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
       expect([...fired]).toEqual([]);
       expect(load.acknowledged.size).toBeGreaterThan(0);
     },
-    3 * FIRES_WITHIN_MS,
+    3 * PATIENCE_MS,
   );
 
   test(
@@ -216,13 +211,14 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
       repeat(() => createWith(service, 1, { Authorization: undefined }));
       repeat(() => createWith(service, FAILING_ID));
       const unlock = await lockTable(setup);
-      const shows = async (expr: string) =>
-        (await prometheus.range(expr)).some(({ values }) => values.some((value) => value > 0));
-      while (!(await shows('plants_creates_total{outcome="unavailable"}'))) await delay(POLL_MS);
-      while (!(await shows('rate(http_request_duration_seconds_count{status="503"}[15s])')))
-        await delay(POLL_MS);
+      const shows = (expr: string) =>
+        until(`Prometheus has ${expr}`, async () =>
+          (await prometheus.range(expr)).some(({ values }) => values.some((value) => value > 0)),
+        );
+      await shows('plants_creates_total{outcome="unavailable"}');
+      await shows('rate(http_request_duration_seconds_count{status="503"}[15s])');
       await unlock();
-      while (!(await shows('rate(plants_creates_total{outcome="repeated"}[15s])'))) await delay(POLL_MS);
+      await shows('rate(plants_creates_total{outcome="repeated"}[15s])');
 
       const empty: string[] = [];
       for (const { title, targets } of panels) {
@@ -250,6 +246,6 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
       }
       expect(empty).toEqual([]);
     },
-    3 * FIRES_WITHIN_MS,
+    3 * PATIENCE_MS,
   );
 });

@@ -4,11 +4,8 @@ import { chmod, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, programPath } from './machine.js';
-import { PATIENCE_MS } from './patience.js';
-
-const POLL_MS = 25;
+import { untilAnswers } from './patience.js';
 
 /** The programs of the gateways that `deploy/gateway/` has a configuration for. */
 export const GATEWAYS = ['nginx', 'haproxy', 'apache2', 'caddy'] as const;
@@ -78,13 +75,16 @@ export async function startGateway(name: GatewayName, replicas: readonly [number
     await ended;
     await rm(folder, { recursive: true, force: true });
   };
-  const begun = performance.now();
-  while (!(await accepts(port))) {
-    if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
-      await stop();
-      throw new Error(`${name} did not start: ${complaints}`);
-    }
-    await delay(POLL_MS);
+  try {
+    await untilAnswers(
+      name,
+      child,
+      () => accepts(port),
+      () => complaints,
+    );
+  } catch (error) {
+    await stop();
+    throw error;
   }
   return { port, stop };
 }

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
@@ -19,5 +20,27 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   while (!(await isSo())) {
     if (performance.now() - begun > PATIENCE_MS) throw new Error(`Waited in vain until ${what}`);
     await delay(POLL_MS);
+  }
+}
+
+/**
+ * Waits until a program that was just started answers.
+ *
+ * @param output what the program has written, for the error.
+ * @throws if it ends first, or does not answer within PATIENCE_MS.
+ */
+export async function untilAnswers(
+  program: string,
+  child: ChildProcess,
+  answers: () => Promise<boolean>,
+  output: () => string = () => '',
+): Promise<void> {
+  try {
+    await until(`${program} answers`, () => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} has ended`);
+      return answers();
+    });
+  } catch (error) {
+    throw new Error(`${program} did not start: ${output().slice(-2_000)}`, { cause: error });
   }
 }

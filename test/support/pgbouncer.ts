@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { onServer } from './database.js';
 import { freePort, programPath } from './machine.js';
-import { PATIENCE_MS } from './patience.js';
+import { untilAnswers } from './patience.js';
 
 /** PgBouncer in transaction mode: each transaction of a client may run in another session of the server. */
 export class PgBouncer {
@@ -42,13 +41,11 @@ export class PgBouncer {
       stdio: ['ignore', 'inherit', 'inherit'],
     });
     const bouncer = new PgBouncer(server, port, folder, child);
-    const begun = performance.now();
-    while (!(await bouncer.#answers())) {
-      await delay(50);
-      if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
-        await bouncer.stop();
-        throw new Error('PgBouncer did not start');
-      }
+    try {
+      await untilAnswers('PgBouncer', child, () => bouncer.#answers());
+    } catch (error) {
+      await bouncer.stop();
+      throw error;
     }
     return bouncer;
   }

@@ -3,12 +3,11 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { onServer } from './database.js';
 import { childrenOf, freePort, postgresUser, processOf, programPath } from './machine.js';
-import { PATIENCE_MS, until } from './patience.js';
+import { until, untilAnswers } from './patience.js';
 
 const run = promisify(execFile);
 
@@ -72,13 +71,12 @@ export class PostgresCluster {
     });
     postmaster.stderr.on('data', (data: Buffer) => (this.#log += data.toString()));
     this.#postmaster = postmaster;
-    const begun = performance.now();
-    while (!(await this.#answers())) {
-      if (!this.isRunning || performance.now() - begun > PATIENCE_MS) {
-        throw new Error(`PostgreSQL did not start:\n${this.#log.slice(-2_000)}`);
-      }
-      await delay(50);
-    }
+    await untilAnswers(
+      'PostgreSQL',
+      postmaster,
+      () => this.#answers(),
+      () => this.#log,
+    );
   }
 
   get isRunning(): boolean {

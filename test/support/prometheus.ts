@@ -3,13 +3,11 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { dump, load, loadAll } from 'js-yaml';
 import { freePort, programPath } from './machine.js';
-import { PATIENCE_MS } from './patience.js';
+import { untilAnswers } from './patience.js';
 
 const FOLDER = 'deploy/prometheus';
-const POLL_MS = 100;
 /** The name of a label or an annotation as Kubernetes' service discovery writes it. */
 const metaName = (name: string) => name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
 
@@ -75,13 +73,16 @@ export class Prometheus {
     let complaints = '';
     child.stderr.on('data', (data: Buffer) => (complaints += data.toString()));
     const prometheus = new Prometheus(folder, port, child);
-    const begun = performance.now();
-    while (!(await prometheus.#isUp())) {
-      if (child.exitCode !== null || performance.now() - begun > PATIENCE_MS) {
-        await prometheus.stop();
-        throw new Error(`Prometheus did not start: ${complaints}`);
-      }
-      await delay(POLL_MS);
+    try {
+      await untilAnswers(
+        'Prometheus',
+        child,
+        () => prometheus.#isUp(),
+        () => complaints,
+      );
+    } catch (error) {
+      await prometheus.stop();
+      throw error;
     }
     return prometheus;
   }
