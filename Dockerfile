@@ -30,7 +30,7 @@ COPY --from=build /app/dist ./dist
 RUN install -d -o node -g node -m 700 /data
 USER 1000:1000
 EXPOSE 3000
-# Live and not ready: an orchestrator may restart an unhealthy container. That helps if the process hangs, not if the
+# Liveness, not readiness: an orchestrator may restart an unhealthy container. That helps if the process hangs, not if the
 # database is down.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["node", "healthcheck.js", "live"]
 # Node.js itself is process 1, so signals reach it.

@@ -1,5 +1,5 @@
-// `npm run bench -- --tricks`: what each optimization gains for which the code is longer or less usual. Each is
-// switched off in turn, by a change of the compiled source.
+// `npm run bench -- --tricks`: what each optimization gains that makes the code longer or less usual. Each is switched
+// off in turn, by a change of the compiled source.
 import { emptyTable, loadOverHttp } from './load.js';
 import { createDatabase } from './postgres.js';
 import { median, printTable } from './report.js';

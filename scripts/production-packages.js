@@ -11,8 +11,8 @@ export const manifest = readJson('package.json');
 const locked = readJson('package-lock.json').packages;
 
 /**
- * What `npm ci --omit=dev` installs, from the lock file: `npm sbom --omit dev` of npm 11.19 omits half of it, including
- * direct dependencies. `uses` has the paths of a package's dependencies.
+ * What `npm ci --omit=dev --omit=optional` installs, from the lock file: `npm sbom --omit dev` of npm 11.19 omits half
+ * of it, including direct dependencies. `uses` has the paths of a package's dependencies.
  */
 export const productionPackages = Object.entries(locked)
   .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)

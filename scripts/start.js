@@ -28,7 +28,7 @@ function endWithNpm() {
 if (!canBuild()) stop('its packages are missing; install them with `npm ci`.');
 const wasBuilt = isBuilt();
 // Not on standard output, which carries only the log.
-console.error(wasBuilt ? 'Compiling what changed' : 'Compiling; the first time takes some seconds');
+console.error(wasBuilt ? 'Compiling what changed' : 'Compiling; the first time takes a few seconds');
 try {
   await build();
 } catch ({ message }) {
@@ -36,11 +36,11 @@ try {
   if (/TS5033|E(?:ROFS|ACCES|PERM)/.test(message))
     stop(
       wasBuilt
-        ? 'what changed cannot be compiled, as the folder dist cannot be written; `npm run start:prod` runs what is there.'
-        : 'it cannot be compiled, as the folder dist cannot be written.',
+        ? 'the changes cannot be compiled because dist is not writable; `npm run start:prod` runs the existing build.'
+        : 'it cannot be compiled because dist is not writable.',
     );
   console.error(message);
-  stop('it does not compile, for the errors above.');
+  stop('it does not compile; see the errors above.');
 }
 
 if (process.env.npm_lifecycle_event !== undefined && process.platform !== 'win32') endWithNpm();

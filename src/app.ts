@@ -42,7 +42,7 @@ export async function createApp(
   root: DynamicModule = AppModule.forRoot(config, logger),
 ): Promise<NestExpressApplication> {
   const express = createExpress();
-  // RFC 3986 section 6.2.2.1: paths that differ in case or by a slash are different paths. Express reads these two
+  // Paths that differ in case (RFC 3986 section 6.2.2.1) or by a slash are different paths. Express reads these two
   // settings when the adapter adds the first route or middleware.
   express.enable('case sensitive routing').enable('strict routing');
   express.disable('x-powered-by').disable('etag');

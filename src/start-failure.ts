@@ -25,11 +25,14 @@ function diagnose(error: unknown): [fault: string, advice?: string | undefined] 
   if (error instanceof DatabaseFault && error.cause !== undefined) return diagnose(error.cause);
   const fault = withoutSecrets(error.message);
   if (error instanceof FolderHeldError)
-    return [fault, 'stop that one, set DATA_DIR to another folder, or give both a server by DATABASE_URL'];
+    return [
+      fault,
+      'stop that one, set DATA_DIR to another folder, or point both at a server with DATABASE_URL',
+    ];
   if (isCertificateRefused(error))
     return [
       `the database's certificate is refused: ${fault}`,
-      'name its issuer by sslrootcert in DATABASE_URL, or the host as the certificate does',
+      'name its issuer by sslrootcert in DATABASE_URL, or write the host name as it is in the certificate',
     ];
   if (/^SASL: .*client password/.test(fault))
     return ['the database asks for a password', 'set it in DATABASE_URL'];

@@ -362,9 +362,9 @@ needs('prlimit')('A process that runs out of file descriptors', () => {
     // The service looks again twice, and says nothing new.
     await delay(2_500);
     limit(1_024);
-    await until('it says that it is over', () => said('There are file descriptors again') > 0);
+    await until('it says that it is over', () => said('File descriptors are available again') > 0);
 
-    expect([said('Out of file descriptors'), said('There are file descriptors again')]).toEqual([1, 1]);
+    expect([said('Out of file descriptors'), said('File descriptors are available again')]).toEqual([1, 1]);
     expect(Number(/^process_out_of_fds_seconds_total (\d+)$/m.exec(await metrics())?.[1])).toBeGreaterThan(1);
     expect(await post(service.port, plant())).toMatchObject({ status: 200 });
   });

@@ -35,7 +35,7 @@ const CODING_RULE = 'Transfer-Encoding must be chunked, once, without Content-Le
 const CHUNK_END = 'A chunk of the body does not end where its size says.';
 const CHUNK_SIZE = 'The size of a chunk of the body is malformed.';
 const HEADER = 'A header is malformed.';
-const METHOD = 'The request does not start with a method of HTTP.';
+const METHOD = 'The request does not start with an HTTP method.';
 const TARGET = 'The request target must be a path, with or without a query.';
 const VERSION = 'The HTTP version must be 1.1 or 1.0.';
 const START =
@@ -112,7 +112,7 @@ const CODINGS: Case[] = [
       create()
         .replace('HTTP/1.1', 'HTTP/1.0')
         .replace(/Content-Length: .*[^]*/, `Transfer-Encoding: chunked\r\n\r\n${inOneChunk()}`),
-    'A request of HTTP/1.0 must not have Transfer-Encoding.',
+    'An HTTP/1.0 request must not have Transfer-Encoding.',
   ],
   ['white space before the colon', () => withLines('Transfer-Encoding : chunked\r\n', inOneChunk()), HEADER],
   [

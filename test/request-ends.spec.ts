@@ -210,7 +210,7 @@ describe('An answer before the end of the body', () => {
 describe('Bodies in transit', () => {
   const NO_ROOM = {
     error: 503,
-    message: 'The service is receiving as much as it can; the same request may be sent again.',
+    message: 'The service has no room for more request bodies; the same request may be sent again.',
   };
 
   test('share a budget: a large body beyond it is refused unread, and small ones are accepted', async () => {

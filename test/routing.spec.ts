@@ -83,7 +83,7 @@ describe.each(Object.entries(PATHS))('The path %s', (path, served) => {
           expect(answer.text).toBe('');
         } else {
           expectError(answer, 405);
-          expect(answer.json).toHaveProperty('message', `The methods of this path are ${served.join(', ')}.`);
+          expect(answer.json).toHaveProperty('message', `This path allows only ${served.join(', ')}.`);
         }
       }
     }
@@ -187,7 +187,7 @@ describe('Another spelling of the path', () => {
       for (const method of ['POST', 'GET', 'OPTIONS', 'DELETE']) {
         const answer = await send(method, path, json, method === 'POST' ? body : undefined);
         expectError(answer, 404);
-        expect(answer.json).toHaveProperty('message', 'Nothing is at this path.');
+        expect(answer.json).toHaveProperty('message', 'There is nothing at this path.');
       }
     }
     expect(await countRows(service)).toBe(before);

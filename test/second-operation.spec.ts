@@ -56,7 +56,7 @@ test('A status that the operation does not declare is answered 400', async () =>
 test.each(['/plants/1/', '/plants/', '/plants/1/2', '/Plants/1'])('%s is answered 404', async (path) => {
   const answer = await send('GET', path);
   expectError(answer, 404);
-  expect(answer.json).toMatchObject({ message: 'Nothing is at this path.' });
+  expect(answer.json).toMatchObject({ message: 'There is nothing at this path.' });
 });
 
 test('A path parameter with malformed percent-encoding is refused', async () => {

@@ -121,7 +121,7 @@ describe('One sentence says what is wrong and what to do:', () => {
     expect(output).toMatch(
       new RegExp(
         `^Plant Store could not start: \\S+ is in use by process ${first.child.pid} on .*; stop that one, set ` +
-          'DATA_DIR to another folder, or give both a server by DATABASE_URL.\n$',
+          'DATA_DIR to another folder, or point both at a server with DATABASE_URL.\n$',
       ),
     );
     await first.stop('SIGKILL');

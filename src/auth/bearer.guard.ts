@@ -29,7 +29,7 @@ export class BearerGuard extends AuthGuard('bearer') {
   override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (this.reflector.get(Public, context.getHandler())) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    // A gateway might read another one of several.
+    // If there are several, a gateway might have read a different one.
     if (timesSent(request, 'authorization') > 1)
       throw refusal(400, 'Authorization must be sent once', 'invalid_request');
     const header = request.headers.authorization;

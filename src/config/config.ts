@@ -96,13 +96,13 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
   const hasNoJwt = jwtMissing.length === JWT_VARIABLES.length;
   if (!hasNoJwt) {
     for (const name of jwtMissing)
-      faults.push(`${name} is missing: JWT checking takes ${JWT_VARIABLES.join(', ')} together`);
+      faults.push(`${name} is missing: JWT checking needs all of ${JWT_VARIABLES.join(', ')}`);
   } else if (isGiven('JWT_SCOPE')) {
     faults.push(`JWT_SCOPE has no effect without ${JWT_VARIABLES.join(', ')}`);
   }
   if (production && env.JWT_JWKS_URL !== undefined && isInsecure(env.JWT_JWKS_URL)) {
     faults.push(
-      'JWT_JWKS_URL must start with https:// in production, unless it leads to this machine: whoever can change the keys on their way can make tokens',
+      'JWT_JWKS_URL must start with https:// in production, unless it leads to this machine: whoever can change the keys in transit can forge tokens',
     );
   }
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT !== 0 && env.METRICS_PORT === env.PORT) {
@@ -128,7 +128,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv, faults: string[] = []
       port: env.PORT,
       /** Public base URL for the document's `{base_url}`, without a trailing slash. */
       baseUrl: env.BASE_URL,
-      /** Largest request body in bytes, after decoding. */
+      /** Largest request body in bytes, as sent and after decoding. */
       bodyLimit: env.BODY_LIMIT,
       /** Most memory for the bodies of all requests while they arrive, in bytes. */
       bodyBudget: env.BODY_BUDGET,

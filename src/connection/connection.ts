@@ -25,7 +25,7 @@ export function connectionLimits(unused: number) {
 
 export type ConnectionLimits = ReturnType<typeof connectionLimits>;
 
-/** If so much of a body is left when its request is answered, in bytes, it is read to keep the connection. */
+/** A rest of a body of at most this many bytes is read after the response, to keep the connection. */
 const SMALL_REST = 16 * 1024;
 
 const TOO_SLOW = new Failure(408, 'The request took too long to arrive');
@@ -52,7 +52,7 @@ export class Connection {
   #isUsed = false;
   /** When the last request began to arrive, or the connection was opened. */
   #since = performance.now();
-  /** Since when what arrives is no longer read as requests. */
+  /** When the connection stopped reading requests. */
   #endingSince: number | undefined;
   #isEnded = false;
   #lastByteAt = 0;

@@ -38,17 +38,17 @@ const MALFORMED_LINE = new Failure(
   400,
   'The request must start with a line of a method, a target and HTTP/1.1 or HTTP/1.0, with one space between them',
 );
-const UNKNOWN_METHOD = new Failure(400, 'The request does not start with a method of HTTP');
+const UNKNOWN_METHOD = new Failure(400, 'The request does not start with an HTTP method');
 export const BAD_TARGET = new Failure(400, 'The request target must be a path, with or without a query');
 const BAD_VERSION = new Failure(400, 'The HTTP version must be 1.1 or 1.0');
-/** RFC 9110 section 15.5.6 demands Allow. The target is no path whose methods could be looked up: these are /plants'. */
+/** RFC 9110 section 15.5.6 demands Allow. CONNECT's target is not a path, so Allow has the methods of /plants. */
 const TUNNEL = new Failure(405, 'CONNECT is not served here', { headers: { Allow: 'POST, OPTIONS' } });
 const BAD_LINE_END = new Failure(400, 'A line of the request must end in CR and LF');
 const BAD_FIELD = new Failure(400, 'A header is malformed');
 const HEAD_TOO_LARGE = new Failure(431, 'The request line and headers are too large');
 const BAD_LENGTH = new Failure(400, 'Content-Length must be one number, without Transfer-Encoding');
 const BAD_CODING = new Failure(400, 'Transfer-Encoding must be chunked, once, without Content-Length');
-const CODING_OF_1_0 = new Failure(400, 'A request of HTTP/1.0 must not have Transfer-Encoding');
+const CODING_OF_1_0 = new Failure(400, 'An HTTP/1.0 request must not have Transfer-Encoding');
 const BAD_CHUNK_SIZE = new Failure(400, 'The size of a chunk of the body is malformed');
 const BAD_CHUNK_END = new Failure(400, 'A chunk of the body does not end where its size says');
 const FRAMING_TOO_LARGE = new Failure(413, 'The sizes, extensions and trailers of the chunks are too large');

@@ -30,11 +30,11 @@ await runCommand('The plants were not copied', async () => {
       if (different.length > 0) {
         const ids = different.slice(0, IDS_TOLD).join(', ');
         throw new Error(
-          `${different.length} of ${total} ids are taken by other plants there, which were left as they are: ${ids}${different.length > IDS_TOLD ? ', …' : ''}`,
+          `${different.length} of ${total} ids belong to different plants in the target, which were not changed: ${ids}${different.length > IDS_TOLD ? ', …' : ''}`,
         );
       }
       console.log(
-        `Copied ${stored} plants; ${total - stored} were there before. All ${total} were compared, and are as in the source; ${targetTotal} are there in all.`,
+        `Copied ${stored} plants; ${total - stored} were there before. All ${total} were compared and match the source. The target now has ${targetTotal}.`,
       );
     }),
   );

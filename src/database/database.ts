@@ -79,8 +79,8 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /**
    * Whether the statements of the operations would succeed now, on at least one shard. The table may be missing or
-   * locked, a column or a right may be missing, or the server may take no writes. Only the creates themselves find some
-   * faults, such as a full disk. So after a failed statement the service needs a pause and a commit to be ready again.
+   * locked, a column or a right may be missing, or the server may take no writes. Some faults, such as a
+   * full disk, show only when a create fails. So after that the service needs a pause and a commit to be ready again.
    */
   async isReady(): Promise<boolean> {
     if (!this.#usable || this.shards.haveJustFailed) return false;

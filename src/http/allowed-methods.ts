@@ -23,7 +23,7 @@ export function allowedMethods(app: Express) {
       response.writeHead(204, { Allow }).end();
       return;
     }
-    const message = `The methods of this path are ${[...allowed].join(', ')}`;
+    const message = `This path allows only ${[...allowed].join(', ')}`;
     sendFailure(response, new Failure(405, message, { headers: { Allow } }));
   };
 }

@@ -37,7 +37,8 @@ function failureOf(exception: unknown, request: Request): Failure {
     const error = exception.getStatus();
     // Nest's own message for a path without a route repeats the path.
     const isUnrouted = error === 404 && request.route === undefined;
-    if (error < 500) return new Failure(error, isUnrouted ? 'Nothing is at this path' : exception.message);
+    if (error < 500)
+      return new Failure(error, isUnrouted ? 'There is nothing at this path' : exception.message);
   }
   // Express and its middleware mark a fault of the request with a `status` (the http-errors convention).
   const status = (exception as { status?: unknown } | null | undefined)?.status;

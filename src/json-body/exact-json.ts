@@ -193,7 +193,7 @@ const PLAIN_INTEGER = /^-?\d{1,19}$/;
 const NUMBER_PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * JSON Schema's integer is a value and not a spelling: 71, 71.0 and 7.1e1 are the same.
+ * JSON Schema's `integer` is about the value, however it is written: 71, 71.0 and 7.1e1 are the same.
  *
  * @param source a JSON number.
  * @returns its exact value if that is an integer of at most 19 digits, else the nearest double.

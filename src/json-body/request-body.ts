@@ -31,8 +31,8 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the text of a JSON request. Checks the media type, content coding, size and UTF-8 in this order, and reads
-   * nothing of a body that its header rules out.
+   * Reads the text of a JSON request. Checks the media type, content coding, size and UTF-8 in this order, and does
+   * not read a body that the headers already rule out.
    *
    * @param onRead called before the first byte is read.
    * @returns the text, without a byte order mark, which a reader may ignore (RFC 8259 section 8.1).
@@ -78,7 +78,7 @@ export class BodyReader {
     if (bytes > this.budget) {
       throw new Failure(
         503,
-        'The service is receiving as much as it can; the same request may be sent again',
+        'The service has no room for more request bodies; the same request may be sent again',
       );
     }
     this.budget -= bytes;

@@ -33,7 +33,7 @@ export class Descriptors implements OnApplicationBootstrap, OnApplicationShutdow
     if (this.#lacksNow) this.secondsWithout += CHECK_MS / 1000;
     if (this.#lacksNow && !lacked)
       this.logger.error('Out of file descriptors: new connections are closed without an answer');
-    if (lacked && !this.#lacksNow) this.logger.warn('There are file descriptors again');
+    if (lacked && !this.#lacksNow) this.logger.warn('File descriptors are available again');
   }
 }
 

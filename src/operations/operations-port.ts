@@ -56,7 +56,7 @@ export class OperationsPort implements OnApplicationBootstrap, OnApplicationShut
   separate() {
     return (request: Request, _response: Response, next: NextFunction): void => {
       const isHere = this.#connections.has(request.socket) === OPERATIONS_PATH.test(request.path);
-      next(isHere ? undefined : new Failure(404, 'Nothing is at this path'));
+      next(isHere ? undefined : new Failure(404, 'There is nothing at this path'));
     };
   }
 }

@@ -23,7 +23,8 @@ const CLIENT_CLOSED_REQUEST = 499;
 
 /**
  * Writes one log line and one observation for each request, when its response has ended. They name the route's
- * template. The client's path, query, headers and body stay out of the log.
+ * template. Of what the client sent, the log has only the method, a well-formed request id, trace ids, the address and
+ * the JWT's subject.
  */
 export function requestLog(logger: Logger, metrics: Metrics) {
   return (request: Request, response: Response, next: NextFunction): void => {

@@ -15,8 +15,9 @@ const MOMENT_MS = 1_000;
 const CLOSE_MS = 3_000;
 
 /**
- * Ends the process on SIGTERM and SIGINT. The service is not ready at once, but serves for a delay in which a proxy
- * notices. Then it accepts no new connections, answers open requests, closes the database and exits with 0.
+ * Ends the process on SIGTERM and SIGINT. The service reports at once that it is not ready, but goes on serving for a
+ * delay in which a proxy notices. Then it accepts no new connections, answers open requests, closes the database and
+ * exits with 0.
  */
 export function stopGracefully(
   app: NestExpressApplication,

@@ -52,7 +52,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     super(PlantEntity, dataSource.createEntityManager());
     this.#commits = new GroupCommit((...batch) => this.#write(...batch), {
       ...FIXED_LIMITS,
-      // One connection is left for the probe.
+      // From three connections on, one is left for the probe.
       statements: Math.max(FIXED_LIMITS.statementsPerNode, config.database.poolSize - 1),
       timeoutMs: config.database.timeoutMs,
     });
@@ -71,7 +71,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
     const written = new Map<bigint, WrittenRow>();
     let missing = plants;
     for (let round = 1; missing.length > 0; round++) {
-      if (round > MAX_ROUNDS) throw new StoreUnavailable('Plants were deleted while they were created');
+      if (round > MAX_ROUNDS) throw new StoreUnavailable('Plants were deleted while they were being created');
       for (const stored of await this.#insert(missing, deadline, shard))
         written.set(stored.id, { isNew: true, stored });
       const taken = missing.filter(({ id }) => !written.has(id));

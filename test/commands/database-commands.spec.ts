@@ -68,7 +68,7 @@ needs('TEST_DATABASE_URL')('db:copy', () => {
     await onServer(second, `UPDATE plants SET tag = 'other' WHERE id = 0`);
     await onServer(second, `UPDATE plants SET created_at = created_at + interval '1 us' WHERE id = 7`);
     expect(await last(toServer)).toBe(
-      `1 The plants were not copied: 2 of ${TOTAL} ids are taken by other plants there, which were left as they are: 0, 7`,
+      `1 The plants were not copied: 2 of ${TOTAL} ids belong to different plants in the target, which were not changed: 0, 7`,
     );
     expect(await onServer(second, 'SELECT tag FROM plants WHERE id = 0')).toEqual([{ tag: 'other' }]);
   });

@@ -93,8 +93,8 @@ test('One sentence says that the folder dist cannot be written', async () => {
   const { child, output } = startOnly();
   expect(await once(child, 'close')).toEqual([1, null]);
   expect(output()).toBe(
-    'Compiling; the first time takes some seconds\n' +
-      'Plant Store was not started: it cannot be compiled, as the folder dist cannot be written.\n',
+    'Compiling; the first time takes a few seconds\n' +
+      'Plant Store was not started: it cannot be compiled because dist is not writable.\n',
   );
 });
 

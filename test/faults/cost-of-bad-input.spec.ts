@@ -14,7 +14,7 @@ const WHOLE = MB - 100;
  * of it. The service answers nobody else while it reads one.
  */
 const LIMIT_MS = 200;
-/** Below this nothing needs to be known of a cost: noise is larger than any difference. */
+/** A cost below this is ignored: noise is larger than any difference. */
 const CHEAP_MS = 10;
 /**
  * Cost must be linear: a whole body takes some four times as long as a quarter, whereas a quadratic cost takes sixteen

@@ -54,7 +54,7 @@ export class Load {
     await Promise.all(this.#workers);
   }
 
-  /** Waits until so many more creates are acknowledged. */
+  /** Waits until this many more creates are acknowledged. */
   async more(creates: number): Promise<void> {
     const wanted = this.acknowledged.size + creates;
     await until(`${creates} more creates are acknowledged`, () => this.acknowledged.size >= wanted);

@@ -114,7 +114,7 @@ export function cannotOpen(database: string, log: string[], cause: unknown): Dat
   const said = log.flatMap((line) => /(?:FATAL|PANIC|DETAIL):\s+(.+?)\.?$/.exec(line)?.[1] ?? []);
   const reason = said.length > 0 ? said.join('; ') : cause instanceof Error ? cause.message : String(cause);
   const otherRelease = reason.includes('incompatible with server')
-    ? 'If another release made it, move the plants as docs/OPERATIONS.md says under "Upgrade". '
+    ? 'If another release made it, move the plants as docs/OPERATIONS.md says under "Back up and restore". '
     : '';
   return new DataFolderError(
     `The database in ${database} does not open: ${reason}. ${otherRelease}If it is damaged, ${RESTORE}`,
