@@ -204,12 +204,13 @@ describe('The cache of checked tokens', () => {
     );
   });
 
-  test('gives the right answer after more tokens than it can hold', async () => {
-    for (let index = 0; index < 1_100; index++) {
-      const answer = await withHeaders([`Authorization: Bearer ${TOKEN}${index}`]);
-      if (answer.status !== 401) throw new Error(`token ${index} was answered ${answer.status}`);
+  test('gives the right answer after more headers than it can hold', async () => {
+    // The cache knows whole headers, and the spaces make each another one.
+    for (let spaces = 1; spaces <= 1_100; spaces++) {
+      const header = `Authorization: Bearer${' '.repeat(spaces)}${TOKEN}`;
+      const statuses = [(await withHeaders([header])).status, (await withHeaders([`${header}x`])).status];
+      if (statuses.join() !== '200,401') throw new Error(`${spaces} spaces: ${statuses.join()}`);
     }
-    expect((await withHeaders([`Authorization: Bearer ${TOKEN}`])).status).toBe(200);
   });
 });
 

@@ -38,8 +38,12 @@ beforeAll(async () => {
   expect((await post(service.port, `{"id":${id},"name":"a"}`)).status).toBe(200);
 });
 
+const seen = new Set<string>();
+
 test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', async (_, send) => {
-  expect(DOCUMENTED).toContain((await send()).text);
+  const { text } = await send();
+  expect(DOCUMENTED).toContain(text);
+  seen.add(text);
 });
 
 test('docs/CONTRACT.md shows what the service answers to a create that the database cannot store', async () => {
@@ -47,6 +51,7 @@ test('docs/CONTRACT.md shows what the service answers to a create that the datab
   const { text } = await post(service.port, `{"id":${unusedId()},"name":"a"}`);
   await service.sql('ALTER TABLE elsewhere RENAME TO plants');
   expect(DOCUMENTED).toContain(text);
+  seen.add(text);
 });
 
 test('The examples of the operation are real answers', async () => {
@@ -58,5 +63,5 @@ test('The examples of the operation are real answers', async () => {
 });
 
 test('docs/CONTRACT.md shows no other Error', () => {
-  expect(DOCUMENTED).toHaveLength(EXAMPLES.length + 1);
+  expect([...seen].sort()).toEqual([...DOCUMENTED].sort());
 });

@@ -81,7 +81,6 @@ const TIMERS = [
 // Fake the clocks before the service starts: the fake monotonic clock starts at 0, so the real one may be ahead of it.
 beforeAll(() => {
   jest.useFakeTimers({
-    advanceTimers: true,
     doNotFake: [...TIMERS, 'nextTick', 'queueMicrotask', 'hrtime'],
   });
 });
@@ -186,7 +185,7 @@ describe('A JWT is accepted', () => {
     // With the clock tolerance of 30 s it is valid for another 6 s. The cache keeps a verdict for 60 s.
     const token = await makeToken(ec, claims({ exp: inSeconds(-24) }));
     await expectAccepted(token);
-    await new Promise((done) => setTimeout(done, 6_500));
+    passTime(6_500);
     await expectRefused(token);
   });
 });
@@ -210,13 +209,16 @@ describe('A JWT is refused', () => {
     ['without an audience', () => ({ aud: undefined })],
   ])('%s', async (_, changes) => expectRefused(await makeToken(ec, claims(changes()))));
 
-  test.each(['RS384', 'RS512', 'PS384', 'PS512'])('with %s, though the key is published', async (alg) => {
-    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
-    const key = { kid: randomUUID(), alg, privateKey, publicKey };
-    keyServer.keys.push(await publicJwk(key));
-    passTime(MINUTE_MS);
-    await expectRefused(await makeToken(key));
-  });
+  test.each(['RS384', 'RS512', 'PS384', 'PS512', 'ES384', 'ES512'])(
+    'with %s, though the key is published',
+    async (alg) => {
+      const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+      const key = { kid: randomUUID(), alg, privateKey, publicKey };
+      keyServer.keys.push(await publicJwk(key));
+      passTime(MINUTE_MS);
+      await expectRefused(await makeToken(key));
+    },
+  );
 
   test.each(['none', 'None', 'NONE', ''])('with the algorithm "%s" and no signature', async (alg) => {
     await expectRefused(forge({ alg, kid: ec.kid }, () => Buffer.alloc(0)));
@@ -307,9 +309,11 @@ describe('The keys', () => {
   });
 
   test('are fetched again after ten minutes, so that a withdrawn one is dropped', async () => {
-    await expectAccepted(await makeToken(ec));
+    const token = await makeToken(ec);
+    await expectAccepted(token);
     keyServer.keys = keyServer.keys.filter(({ kid }) => kid !== ec.kid);
     passTime(11 * MINUTE_MS);
+    await expectRefused(token);
     await expectRefused(await makeToken(ec));
   });
 
@@ -342,8 +346,7 @@ describe('The keys', () => {
     const before = keyServer.fetches;
     let refused = 0;
     while ((await create(await makeToken(stranger))).status === 401) refused++;
-    expect(refused).toBeLessThan(60);
-    expect(keyServer.fetches - before).toBeLessThan(60);
+    expect([refused, keyServer.fetches - before]).toEqual([30, 30]);
 
     const next = await makeKey('ES256');
     keyServer.keys.push(await publicJwk(next));

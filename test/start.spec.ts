@@ -35,19 +35,18 @@ function start(env: Record<string, string>) {
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (data: Buffer) => (output += data.toString()));
   const exit = once(child, 'exit').then(([code]) => ({ code: code as number | null, output }));
-  const until = async (pattern: RegExp): Promise<RegExpExecArray> => {
-    for (;;) {
-      const found = pattern.exec(output);
-      if (found !== null) return found;
-      if (child.exitCode !== null) throw new Error(`the service ended: ${output}`);
-      await new Promise((next) => setTimeout(next, 20));
-    }
+  const says = async (pattern: RegExp): Promise<RegExpExecArray> => {
+    await until(`the service says ${pattern.source}`, () => {
+      if (child.exitCode !== null && !pattern.test(output)) throw new Error(`the service ended: ${output}`);
+      return pattern.test(output);
+    });
+    return pattern.exec(output) as RegExpExecArray;
   };
   const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
     child.kill(signal);
     return exit;
   };
-  return { child, until, exit, stop };
+  return { child, says, exit, stop };
 }
 
 const runs = (command: string) =>
@@ -61,10 +60,10 @@ const runs = (command: string) =>
 needs('curl')('Without a token', () => {
   test('the service prints one, in a curl command that works as it is', async () => {
     const service = start(database.env);
-    await service.until(
+    await service.says(
       /Plant Store listens on http:\/\/127\.0\.0\.1:\d+\nSwagger UI: http:\/\/127\.0\.0\.1:\d+\/docs\n/,
     );
-    const [line] = await service.until(/curl -X POST .*/);
+    const [line] = await service.says(/curl -X POST .*/);
     expect(await runs(line)).toEqual({ code: 0, output: '{"name":"Monstera","tag":"indoor"}' });
     expect((await service.stop()).code).toBe(0);
   });
@@ -74,7 +73,7 @@ test('A restart keeps the plants, and takes the token from .env', async () => {
   await writeFile(join(folder, '.env'), 'ACCESS_TOKENS=from-file\n');
   const createInARun = async (name: string, signal: NodeJS.Signals) => {
     const service = start(database.env);
-    const [, base = ''] = await service.until(/listens on (\S+)/);
+    const [, base = ''] = await service.says(/listens on (\S+)/);
     const { status } = await fetch(`${base}/plants`, {
       method: 'POST',
       headers: { Authorization: 'Bearer from-file', 'Content-Type': 'application/json' },
@@ -86,6 +85,18 @@ test('A restart keeps the plants, and takes the token from .env', async () => {
   };
   expect(await createInARun('Monstera', 'SIGTERM')).toEqual({ status: 200, code: 0 });
   expect(await createInARun('Ficus', 'SIGINT')).toEqual({ status: 400, code: 0 });
+  await rm(join(folder, '.env'));
+});
+
+test('A variable of the environment outweighs the same one in .env', async () => {
+  await writeFile(join(folder, '.env'), 'ACCESS_TOKENS=from-file\n');
+  const service = start({ ...database.env, ACCESS_TOKENS: 'from-environment' });
+  const [, base = ''] = await service.says(/listens on (\S+)/);
+  const statusWith = async (token: string) =>
+    (await fetch(`${base}/plants`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } })).status;
+  // 400: the token is accepted, and the body is missing.
+  expect([await statusWith('from-environment'), await statusWith('from-file')]).toEqual([400, 401]);
+  await service.stop();
   await rm(join(folder, '.env'));
 });
 
@@ -185,8 +196,8 @@ test('While the database cannot be reached, the service is live and not ready, a
     PORT: '0',
     LOG_LEVEL: 'info',
   });
-  const [, port = ''] = await service.until(/"port":(\d+),"msg":"Listening"/);
-  await service.until(/cannot be reached yet/);
+  const [, port = ''] = await service.says(/"port":(\d+),"msg":"Listening"/);
+  await service.says(/cannot be reached yet/);
   const answers = await Promise.all([
     fetch(`http://127.0.0.1:${port}/health/live`),
     fetch(`http://127.0.0.1:${port}/health/ready`),
@@ -211,7 +222,7 @@ describe('The output of the service', () => {
   test('has only log lines on standard output if that is not a terminal', async () => {
     const service = start(database.env);
     const stdout = stdoutOf(service.child);
-    await service.until(/curl -X POST .*/);
+    await service.says(/curl -X POST .*/);
     expect((await service.stop()).code).toBe(0);
     const lines = stdout().trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(
@@ -243,7 +254,7 @@ describe('The output of the service', () => {
 
   test('may be read by nobody: the service still serves and stops', async () => {
     const service = start({ ...database.env, ACCESS_TOKENS: 't', METRICS: 'on', LOG_LEVEL: 'info' });
-    const [, base = ''] = await service.until(/listens on (\S+)/);
+    const [, base = ''] = await service.says(/listens on (\S+)/);
     service.child.stdout.destroy();
     service.child.stderr.destroy();
     for (let request = 0; request < 5; request++) {

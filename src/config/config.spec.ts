@@ -127,6 +127,28 @@ test.each([
   expect(faults.join()).not.toContain('hunter2');
 });
 
+test.each([
+  ['PORT', '0', '65535', '-1', '65536'],
+  ['BODY_LIMIT', '1kb', '64mb', '1023', '65mb'],
+  ['MAX_CONNECTIONS', '1', '1000000', '0', '1000001'],
+  ['KEEP_ALIVE_TIMEOUT_MS', '1000', '3600000', '999', '3600001'],
+  ['DATABASE_POOL_SIZE', '2', '1000', '1', '1001'],
+  ['DATABASE_TIMEOUT_MS', '100', '600000', '99', '600001'],
+  ['METRICS_PORT', '0', '65535', '-1', '65536'],
+  ['SHUTDOWN_DELAY_MS', '0', '600000', '-1', '600001'],
+  ['SHUTDOWN_TIMEOUT_MS', '0', '600000', '-1', '600001'],
+])('%s is from %s to %s', (name, smallest, largest, tooSmall, tooLarge) => {
+  for (const value of [smallest, largest]) expect(faultsOf({ [name]: value })).toEqual([]);
+  for (const value of [tooSmall, tooLarge]) expect(faultsOf({ [name]: value })[0]).toMatch(`${name} must be`);
+});
+
+test('BODY_BUDGET is from BODY_LIMIT to 4 GiB', () => {
+  expect(faultsOf({ BODY_BUDGET: '1mb' })).toEqual([]);
+  expect(faultsOf({ BODY_BUDGET: '4gb' })).toEqual([]);
+  expect(faultsOf({ BODY_BUDGET: '1023kb' })).toEqual(['BODY_BUDGET must not be smaller than BODY_LIMIT']);
+  expect(faultsOf({ BODY_BUDGET: '5gb' })[0]).toMatch('BODY_BUDGET must be');
+});
+
 test('Reports all faults together', () => {
   const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'x', JWT_ISSUER: 'x', NODE_ENV: 'production' });
   expect(faults.map((fault) => fault.split(' ')[0])).toEqual([

@@ -28,6 +28,23 @@ describe('withoutSecrets()', () => {
   });
 });
 
+describe('serializeError()', () => {
+  test.each(['22P02', '23514', '44000', 'P0001'])(
+    'leaves out the text of a database error that may repeat a value: %s',
+    (code) => {
+      const error = Object.assign(new Error('SECRET'), { code, constraint: 'no_weeds', detail: 'SECRET' });
+      const serialized = serializeError(error);
+      expect(serialized).toMatchObject({ code, constraint: 'no_weeds' });
+      expect(JSON.stringify(serialized)).not.toContain('SECRET');
+    },
+  );
+
+  test('keeps the text of any other database error', () => {
+    const error = Object.assign(new Error('relation does not exist'), { code: '42P01' });
+    expect(serializeError(error)).toMatchObject({ code: '42P01', message: 'relation does not exist' });
+  });
+});
+
 describe('A log line for a terminal', () => {
   const line = (members: object) =>
     prettyLine(JSON.stringify({ time: 0, pid: 1, hostname: 'h', ...members }));

@@ -9,6 +9,9 @@ export const PATIENCE_MS = 120_000;
 
 const POLL_MS = 20;
 
+/** The real clock, even if a test moves it. */
+const now = performance.now.bind(performance);
+
 /**
  * Waits until the condition holds.
  *
@@ -16,9 +19,9 @@ const POLL_MS = 20;
  * @throws if the condition throws, or does not hold within PATIENCE_MS.
  */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const begun = performance.now();
+  const begun = now();
   while (!(await isSo())) {
-    if (performance.now() - begun > PATIENCE_MS) throw new Error(`Waited in vain until ${what}`);
+    if (now() - begun > PATIENCE_MS) throw new Error(`Waited in vain until ${what}`);
     await delay(POLL_MS);
   }
 }
