@@ -8,6 +8,13 @@ const DOCUMENTED = [...readFileSync('docs/CONTRACT.md', 'utf8').matchAll(/^\{"er
   ([body]) => body,
 );
 
+/** The table of `error` numbers in docs/CONTRACT.md: the status that each has on the operation. */
+const STATUSES = new Map(
+  [...readFileSync('docs/CONTRACT.md', 'utf8').matchAll(/^\| (\d{3}) {5}\| (\d{3}) +\|/gm)].map(
+    ([, error, status]) => [Number(error), Number(status)],
+  ),
+);
+
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
@@ -41,9 +48,11 @@ beforeAll(async () => {
 const seen = new Set<string>();
 
 test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', async (_, send) => {
-  const { text } = await send();
+  const { text, status } = await send();
   expect(DOCUMENTED).toContain(text);
   seen.add(text);
+  const { error } = JSON.parse(text) as { error: number };
+  expect(status).toBe(STATUSES.get(error) ?? error);
 });
 
 test('docs/CONTRACT.md shows what the service answers to a create that the database cannot store', async () => {
@@ -60,6 +69,14 @@ test('The examples of the operation are real answers', async () => {
   expect([created.status, created.json]).toEqual([200, responses[200]]);
   for (const [status, example] of Object.entries(responses))
     if (status !== '200') expect(DOCUMENTED).toContain(JSON.stringify(example));
+});
+
+test('The table of error numbers has those of the examples, and two more', () => {
+  const numbers = new Set([...seen].map((text) => (JSON.parse(text) as { error: number }).error));
+  // slow-requests.spec.ts and errors.spec.ts cause these.
+  expect([...STATUSES.keys()].filter((error) => !numbers.has(error))).toEqual([408, 500]);
+  // These never reach the operation.
+  expect([...numbers].filter((error) => !STATUSES.has(error)).sort()).toEqual([404, 405, 431]);
 });
 
 test('docs/CONTRACT.md shows no other Error', () => {

@@ -26,7 +26,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
   beforeAll(async () => {
     cluster = await PostgresCluster.start({ fsync: 'off' });
     await cluster.query('CREATE ROLE store LOGIN');
-  }, 60_000);
+  });
 
   afterAll(() => cluster.remove());
 
@@ -139,7 +139,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     beforeAll(async () => {
       second = await PostgresCluster.start({ fsync: 'off' });
       await second.query('CREATE ROLE store LOGIN');
-    }, 60_000);
+    });
 
     afterAll(() => second.remove());
 

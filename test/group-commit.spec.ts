@@ -3,7 +3,7 @@ import { createTestDatabase, onServer, type TestDatabase } from './support/datab
 import { until } from './support/patience.js';
 import { needs } from './support/requirements.js';
 import { expectError, post, type Answer } from './support/requests.js';
-import { countRows, startService, unusedId, type TestService } from './support/service.js';
+import { countRows, rowOf, startService, unusedId, type TestService } from './support/service.js';
 
 const METRICS = { METRICS: 'on' };
 
@@ -97,9 +97,29 @@ needs('TEST_DATABASE_URL')('With two services on one database', () => {
     await database.drop();
   });
 
+  test('one of several different plants with the same id is stored, and the others are refused', async () => {
+    const ids = unusedIds(30);
+    const requests = services.flatMap(({ port }) =>
+      ids.flatMap((id) => ['a', 'b', 'c'].map((name) => ({ port, id, name: `${name} of ${port}` }))),
+    );
+    const answers = await heldUp(services, 80, () =>
+      requests.map(({ port, id, name }) => post(port, bodyOf(id, name))),
+    );
+    for (const id of ids) {
+      const name = (await rowOf(services[0] as TestService, id))?.name as string;
+      requests.forEach((request, index) => {
+        if (request.id !== id) return;
+        const answer = answers[index] as Answer;
+        if (request.name === name) expect([answer.status, answer.json]).toEqual([200, { name }]);
+        else expectError(answer, 400, 409);
+      });
+    }
+  });
+
   test('overlapping batches do not deadlock', async () => {
     // Slow rows make certain that the batches run at the same time.
     await services[0]?.sql("ALTER TABLE plants ADD CONSTRAINT slow CHECK (pg_sleep(0.002)::text = '')");
+    const before = await countRows(services[0] as TestService);
     for (let round = 1; round <= 3; round++) {
       const ids = unusedIds(60);
       const orders = [ids, ids.toReversed()];
@@ -111,7 +131,7 @@ needs('TEST_DATABASE_URL')('With two services on one database', () => {
       expect(answers.map(({ status, text }) => `${status} ${text}`)).toEqual(
         Array(120).fill('200 {"name":"same"}'),
       );
-      expect(await countRows(services[0] as TestService)).toBe(60 * round);
+      expect((await countRows(services[0] as TestService)) - before).toBe(60 * round);
     }
     // A session reports its statistics when it ends, at the latest.
     await stop();

@@ -97,8 +97,10 @@ describe.each(Object.entries(PATHS))('The path %s', (path, served) => {
     }
   });
 
+  // A route for POST alone has nothing to compare.
+  if (!served.includes('GET')) return;
+
   test('answers HEAD with the status and headers of GET', async () => {
-    if (!served.includes('GET')) return;
     // Without headers that differ between any two answers, or that frame a body.
     const stable = ({ headers }: Answer) => {
       const own = [

@@ -7,12 +7,12 @@ import { createTestDatabase, onServer, type TestDatabase } from '../support/data
 import { GATEWAYS, startGateway, type Gateway } from '../support/gateway.js';
 import { Load } from '../support/load.js';
 import { freePort } from '../support/machine.js';
+import { until } from '../support/patience.js';
 import { exchange, expectError, post } from '../support/requests.js';
 import { needs } from '../support/requirements.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { startService, unusedId } from '../support/service.js';
 
-const LOG_MS = 5_000;
 /** Longer than any gateway keeps an idle connection, and much shorter than the service does (75 s). */
 const IDLE_MS = 30_000;
 /**
@@ -82,14 +82,12 @@ describe.each(GATEWAYS)('%s', (name) => {
 
     /** Waits for the log line of a request, which is written with a delay. */
     const logOf = async (requestId: string): Promise<Record<string, unknown>> => {
-      const begun = performance.now();
-      while (performance.now() - begun < LOG_MS) {
-        const lines = replicas.flatMap(({ output }) => output.split('\n'));
-        const line = lines.find((candidate) => candidate.includes(`"requestId":"${requestId}"`));
-        if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
-        await delay(POLL_MS);
-      }
-      throw new Error(`no log line for ${requestId}`);
+      const find = () =>
+        replicas
+          .flatMap(({ output }) => output.split('\n'))
+          .find((line) => line.includes(`"requestId":"${requestId}"`));
+      await until('the request is logged', () => find() !== undefined);
+      return JSON.parse(find() as string) as Record<string, unknown>;
     };
 
     describe.each(['', '/store'])('with the path prefix "%s"', (prefix) => {

@@ -11,13 +11,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from '../support/database.js';
 import { freePort } from '../support/machine.js';
+import { untilAnswers } from '../support/patience.js';
 
 /** The user of the image. It need not exist here, and has no rights. */
 const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
-const READY_MS = 30_000;
 
 interface Instruction {
   name: string;
@@ -162,10 +161,12 @@ describe.each(DATABASES)('With read-only files, as another user, on %s', (_, ser
     const health = (probe: string) =>
       run([...commandOf('HEALTHCHECK').slice(0, -1), probe], env).status === 0;
 
-    for (let waited = 0; !health('ready'); waited += 50) {
-      if (waited > READY_MS || service.exitCode !== null) throw new Error(`not ready: ${output}`);
-      await delay(50);
-    }
+    await untilAnswers(
+      'the service',
+      service,
+      () => Promise.resolve(health('ready')),
+      () => output,
+    );
     expect(commandOf('HEALTHCHECK').at(-1)).toBe('live');
     expect(health('live')).toBe(true);
     const created = await fetch(`http://127.0.0.1:${env.PORT}/plants`, {
@@ -182,7 +183,7 @@ describe.each(DATABASES)('With read-only files, as another user, on %s', (_, ser
     service.kill('SIGTERM');
     expect(await exit).toEqual({ code: 0, signal: null });
     expect(health('live')).toBe(false);
-  }, 60_000);
+  });
 
   test('a start without a token or a database fails and says what is missing', () => {
     const refused = run(commandOf('CMD'), {});

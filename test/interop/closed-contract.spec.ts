@@ -58,7 +58,7 @@ beforeAll(async () => {
     });
     prism.once('exit', () => reject(new Error(`Prism ended:\n${output}`)));
   });
-}, 60_000);
+});
 afterAll(async () => {
   prism.kill();
   upstream.close();
