@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTestDatabase, onServer, TEST_CITUS_URL, type TestDatabase } from './support/database.js';
+import { metric, readiness } from './support/operations.js';
 import { post } from './support/requests.js';
 import { rowOf, startService, unusedId, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
@@ -34,9 +35,6 @@ import { undoAfterEach } from './support/undo.js';
     return service;
   }
 
-  const statements = async ({ url }: TestService) =>
-    Number(/^plants_batch_rows_count (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1]);
-
   /** Counts two-phase commits. A statement over several shards leaves a record of one. */
   const twoPhaseCommits = async (url: string) =>
     Number((await onServer(url, 'SELECT count(*) FROM pg_dist_transaction'))[0]?.count);
@@ -53,7 +51,7 @@ import { undoAfterEach } from './support/undo.js';
       expect((await send()).map(({ status }) => status)).toEqual(Array(64).fill(200));
     }
     expect(await rowOf(service, ids[0] as bigint)).toMatchObject({ name: 'a' });
-    expect(await statements(service)).toBeGreaterThanOrEqual(4);
+    expect(await metric(service, 'plants_batch_rows_count')).toBeGreaterThanOrEqual(4);
     expect(await twoPhaseCommits(url())).toBeLessThanOrEqual(before);
   });
 
@@ -70,6 +68,6 @@ import { undoAfterEach } from './support/undo.js';
     isRestored = true;
     const service = await starting;
     expect(service.logs()).toContain('Migrate at the coordinator');
-    expect((await fetch(`${service.url}/health/ready`)).status).toBe(200);
+    expect(await readiness(service)).toBe(200);
   });
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { poolOf } from '../src/database/data-source.js';
+import { readiness } from './support/operations.js';
 import { until } from './support/patience.js';
 import { PostgresCluster } from './support/postgres-cluster.js';
 import { Relay } from './support/relay.js';
@@ -74,7 +75,6 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
 
   const create = async (service: TestService, id = unusedId(), plantName = 'a') =>
     (await post(service.port, `{"id":${id},"name":"${plantName}"}`)).status;
-  const ready = async (service: TestService) => (await fetch(`${service.url}/health/ready`)).status;
   const sessions = async () =>
     (await cluster.query<{ pid: number }>(`SELECT pid ${SESSIONS}`, [name])).map(({ pid }) => pid);
 
@@ -128,9 +128,9 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       expect(await create(service)).toBe(503);
       // The failure is too old to count by itself.
       laterByAnHour();
-      expect(await ready(service)).toBe(503);
+      expect(await readiness(service)).toBe(503);
       await reset();
-      await until('the service is ready', async () => (await ready(service)) === 200);
+      await until('the service is ready', async () => (await readiness(service)) === 200);
     });
   });
 
@@ -173,9 +173,9 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       await copyToSecond();
       await fillPool(service);
       await configure('default_transaction_read_only = on');
-      await until('the service is not ready', async () => (await ready(service)) === 503);
+      await until('the service is not ready', async () => (await readiness(service)) === 503);
       relay.leadTo(second.port);
-      expect(await ready(service)).toBe(200);
+      expect(await readiness(service)).toBe(200);
     });
 
     test('is used if it is the writable one of the hosts in DATABASE_URL', async () => {
@@ -226,26 +226,26 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
 
     test.each(CHANGES)('%s', async (_, change, undoing) => {
       const service = await start();
-      expect(await ready(service)).toBe(200);
+      expect(await readiness(service)).toBe(200);
       await cluster.query('ALTER TABLE plants OWNER TO plant; GRANT ALL ON plants TO store', [], name);
       await cluster.query(change, [], name);
-      expect(await ready(service)).toBe(503);
-      expect(await ready(service)).toBe(503);
+      expect(await readiness(service)).toBe(503);
+      expect(await readiness(service)).toBe(503);
       await cluster.query(undoing, [], name);
-      expect(await ready(service)).toBe(200);
+      expect(await readiness(service)).toBe(200);
       expect(timesLogged(service, 'Not ready')).toBe(1);
     });
 
     test('a read-only server', async () => {
       const service = await start();
-      expect(await ready(service)).toBe(200);
+      expect(await readiness(service)).toBe(200);
       const reset = await configure('default_transaction_read_only = on');
-      await until('the service is not ready', async () => (await ready(service)) === 503);
+      await until('the service is not ready', async () => (await readiness(service)) === 503);
       expect(await create(service)).toBe(503);
       laterByAnHour();
-      expect(await ready(service)).toBe(503);
+      expect(await readiness(service)).toBe(503);
       await reset();
-      await until('the service is ready', async () => (await ready(service)) === 200);
+      await until('the service is ready', async () => (await readiness(service)) === 200);
     });
 
     test('a table that is locked against writes', async () => {
@@ -253,16 +253,16 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
       const holder = await cluster.connect(name);
       undo(() => holder.end());
       await holder.query('BEGIN; LOCK TABLE plants IN SHARE MODE');
-      expect(await ready(service)).toBe(503);
+      expect(await readiness(service)).toBe(503);
       await holder.query('ROLLBACK');
-      expect(await ready(service)).toBe(200);
+      expect(await readiness(service)).toBe(200);
     });
 
     test('with a check that writes nothing', async () => {
       const service = await start();
       const nextTransaction = () => cluster.query('SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax');
       const before = await nextTransaction();
-      for (let round = 0; round < 10; round++) expect(await ready(service)).toBe(200);
+      for (let round = 0; round < 10; round++) expect(await readiness(service)).toBe(200);
       expect(await nextTransaction()).toEqual(before);
     });
   });
@@ -279,7 +279,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     undo(() => earlier.mockRestore());
     expect(await Promise.all(answers)).toEqual(Array(8).fill(503));
     await holder.query('ROLLBACK');
-    await until('the service is ready', async () => (await ready(service)) === 200);
+    await until('the service is ready', async () => (await readiness(service)) === 200);
   });
 
   test('that closes idle connections is logged once for each outage', async () => {

@@ -22,6 +22,7 @@ import { DataSource } from 'typeorm';
 import { openEmbeddedPostgres } from '../src/database/embedded/embedded-postgres.js';
 import { FolderHeldError, lockFolder } from '../src/database/embedded/folder-lock.js';
 import { DataFolder } from './support/data-folder.js';
+import { readiness } from './support/operations.js';
 import { expectError, post } from './support/requests.js';
 import { rowOf, startService, unusedId, type TestService } from './support/service.js';
 import { ServiceProcess } from './support/service-process.js';
@@ -45,7 +46,7 @@ describe('The embedded database', () => {
 
   const start = () => startService({ database, env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) } });
   const create = (id: bigint) => post(service.port, `{"id":${id},"name":"a"}`);
-  const ready = async () => (await fetch(`${service.url}/health/ready`)).status;
+  const ready = () => readiness(service);
 
   test('has one session: while another transaction holds it, creates are answered 503 in time, and 200 afterwards', async () => {
     const other = service.app.get(DataSource).createQueryRunner();

@@ -1,5 +1,6 @@
 import { DataSource } from 'typeorm';
 import { createTestDatabase, onServer, type TestDatabase } from './support/database.js';
+import { metric } from './support/operations.js';
 import { until } from './support/patience.js';
 import { needs } from './support/requirements.js';
 import { expectError, post, type Answer } from './support/requests.js';
@@ -9,11 +10,6 @@ const METRICS = { METRICS: 'on' };
 
 const bodyOf = (id: bigint, name: string) => `{"id":${id},"name":"${name}"}`;
 const unusedIds = (count: number) => Array.from({ length: count }, unusedId);
-
-async function metric(service: TestService, name: string): Promise<number> {
-  const text = await (await fetch(`${service.url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
-}
 
 const statements = (service: TestService) => metric(service, 'plants_batch_rows_count');
 
