@@ -14,6 +14,9 @@ const ADVICE: Record<string, string> = {
   '42501': 'migrate as a user who may (npm run db:migrate), and start with MIGRATIONS=off',
 };
 
+/** What Node.js says of a failed system call. It has an address only if that was to listen. */
+type SystemError = NodeJS.ErrnoException & { address?: string; port?: number };
+
 /** @returns one sentence that says what is wrong and, if known, what to do about it. */
 export function startFailure(error: unknown): string {
   const [fault, advice] = diagnose(error);
@@ -36,7 +39,7 @@ function diagnose(error: unknown): [fault: string, advice?: string | undefined] 
     ];
   if (/^SASL: .*client password/.test(fault))
     return ['the database asks for a password', 'set it in DATABASE_URL'];
-  const { code = '', syscall, address, port } = error as NodeJS.ErrnoException & Partial<ListenError>;
+  const { code = '', syscall, address, port } = error as SystemError;
   if (syscall === 'listen' && code === 'EADDRINUSE')
     return [
       `port ${port} of ${address} is in use, perhaps by a Plant Store that was started before`,
@@ -46,9 +49,4 @@ function diagnose(error: unknown): [fault: string, advice?: string | undefined] 
     return [`port ${port} is for privileged users only`, 'set PORT to 1024 or more'];
   if (code === 'EACCES') return [fault, ADVICE.EROFS];
   return [fault, ADVICE[code]];
-}
-
-interface ListenError {
-  address: string;
-  port: number;
 }

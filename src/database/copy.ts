@@ -47,20 +47,21 @@ export async function copyPlants(
   onProgress: (done: number, total: number) => void,
 ): Promise<Copied> {
   const total = await countPlants(source);
-  const result: Copied = { total, stored: 0, different: [], targetTotal: 0 };
-  let done = 0;
+  const copied: Copied = { total: 0, stored: 0, different: [], targetTotal: 0 };
   let last: string | null = null;
   for (;;) {
     const [batch]: Batch[] = await inUtc(source, NEXT_ROWS, [last]);
     if (batch?.rows == null) break;
     const stored = await inUtc<{ id: string }>(target, INSERT, [batch.rows]);
     const different = await inUtc<{ id: string }>(target, DIFFERENT, [batch.rows]);
-    result.stored += stored.length;
-    result.different.push(...different.map(({ id }) => id));
+    copied.total += batch.count;
+    copied.stored += stored.length;
+    copied.different.push(...different.map(({ id }) => id));
     last = batch.last;
-    onProgress((done += batch.count), total);
+    onProgress(copied.total, total);
   }
-  return { ...result, total: done, targetTotal: await countPlants(target) };
+  copied.targetTotal = await countPlants(target);
+  return copied;
 }
 
 interface Batch {
