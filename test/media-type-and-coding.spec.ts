@@ -496,6 +496,14 @@ describe('A client that goes away', () => {
     expect(stopping.output).toMatch(/"cut":0,/);
   });
 
+  test('in the head but still reads is told that its request is incomplete', async () => {
+    const [answer] = await converse(service.port, ['POST /plants HTTP/1.1\r\nHost: a\r\n'], {
+      thenEnd: true,
+    });
+    expectError(answer as Answer, 400);
+    expect(answer?.json).toHaveProperty('message', 'The request ended before it was complete.');
+  });
+
   test.each(['in the body', 'in a chunk', 'before the last chunk', 'in a coded body'])(
     'but still reads is told that its request is incomplete: %s',
     async (where) => {

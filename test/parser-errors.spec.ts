@@ -232,6 +232,8 @@ const HOSTS: Case[] = [
     '"a"',
     '<a>',
     'a\\b',
+    // RFC 3986's sub-delims, which no real host has.
+    ...['a!b', 'a$b', 'a&b', "a'b", 'a(b', 'a)b', 'a*b', 'a+b', 'a;b', 'a=b'],
   ].map((host): Case => [
     `the Host "${host}"`,
     () => withStart('POST /plants HTTP/1.1', `Host: ${host}\r\n`),
@@ -386,6 +388,30 @@ describe('Large headers', () => {
     await expectRefused(withChunks(`5;${extension}\r\n`), 400, 413, FRAMING);
     const trailer = `${HEX_LENGTH}\r\n${body()}\r\n0\r\nX: ${extension}\r\n\r\n`;
     await expectRefused(withChunks(trailer), 400, 413, FRAMING);
+    // Each line is short, but together they are more than a body may be.
+    const chunk = `1;${'a'.repeat(10_000)}\r\n \r\n`;
+    await expectRefused(withChunks(chunk.repeat(110)), 400, 413, FRAMING);
+  });
+
+  test('are accepted up to 16 KiB, with the line that ends them', async () => {
+    const withHead = (size: number) => {
+      const rest = create(unusedId(), 'Connection: close\r\nX: \r\n').indexOf('\r\n\r\n') + 4;
+      return create(unusedId(), `Connection: close\r\nX: ${'a'.repeat(size - rest)}\r\n`);
+    };
+    const withChunkLine = (size: number) => {
+      const line = `${HEX_LENGTH};${'a'.repeat(size - HEX_LENGTH.length - 3)}\r\n`;
+      return withLines(
+        'Connection: close\r\nTransfer-Encoding: chunked\r\n',
+        `${line}${body()}\r\n0\r\n\r\n`,
+      );
+    };
+    const KIB_16 = 16_384;
+    for (const request of [withHead(KIB_16), withChunkLine(KIB_16)]) {
+      const [answer] = await converse(service.port, [request]);
+      expect(answer?.status).toBe(200);
+    }
+    await expectRefused(withHead(KIB_16 + 1), 431, 431, TOO_LARGE);
+    await expectRefused(withChunkLine(KIB_16 + 1), 400, 413, FRAMING);
   });
 });
 

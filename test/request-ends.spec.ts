@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
 import { Connections } from '../src/connection/connections.js';
 import { converse } from './support/connection.js';
 import { until } from './support/patience.js';
@@ -102,6 +103,29 @@ describe('Requests on one connection', () => {
     expect(mostAtOnce).toBe(1);
   });
 
+  test('wait in the kernel while one is being answered', async () => {
+    let accepted: Socket | undefined;
+    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const runner = service.app.get(DataSource).createQueryRunner();
+    undo(() => runner.release());
+    await runner.startTransaction();
+    undo(async () => {
+      if (runner.isTransactionActive) await runner.rollbackTransaction();
+    });
+    await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
+    const requests = Array.from({ length: 10_000 }, () => create(unusedId())).join('');
+    const client = new Client().write(requests);
+    await until('the next request is held back', () => accepted?.isPaused() === true);
+    const read = accepted?.bytesRead as number;
+    expect((await post(service.port, '', { Authorization: undefined })).status).toBe(401);
+    expect(accepted?.bytesRead).toBe(read);
+    expect(read).toBeLessThan(requests.length / 2);
+    await runner.rollbackTransaction();
+    expect((await client.answer()).status).toBe(200);
+    client.socket.destroy();
+    await until('the connection is closed', () => accepted?.destroyed === true);
+  });
+
   test.each([1, 2, 3, 7, 100, 1_000])('may arrive in pieces of any size: %i bytes', async (size) => {
     const body = plant(unusedId());
     const chunked =
@@ -172,6 +196,14 @@ describe('An answer before the end of the body', () => {
     await delay(50);
     client.write(' '.repeat(4_999) + create(unusedId()));
     expect((await client.answer()).status).toBe(200);
+  });
+
+  test.each([
+    [16 * 1024, 'keep-alive'],
+    [16 * 1024 + 1, 'close'],
+  ])('means by little up to 16 KiB: %i bytes', async (rest, connection) => {
+    const answer = await new Client().write(`${LINE}Content-Length: ${rest}\r\n\r\n`).answer();
+    expect([answer.status, answer.headers.connection]).toEqual([401, connection]);
   });
 
   test.each([
@@ -310,7 +342,7 @@ test('A client that reads nothing of its response is disconnected; one that read
   const lost = new Promise((done) => deaf.on('error', () => undefined).once('close', done));
   const slow = connect(service.port, '127.0.0.1', () => slow.write(requests)).pause();
   undo(() => slow.destroy());
-  await until('both are connected', () => connections.count === 2);
+  await until('both are connected', () => connections.count >= 2);
   let taken = 0;
   slow.on('data', (data) => (taken += data.length));
   while (connections.count > 1) {

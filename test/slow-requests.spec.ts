@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { Connections } from '../src/connection/connections.js';
 import { createTestDatabase } from './support/database.js';
+import { until } from './support/patience.js';
 import { expectError, parseAnswer, post } from './support/requests.js';
 import { ServiceProcess } from './support/service-process.js';
 import { countRows, startService, TOKEN, type TestService } from './support/service.js';
@@ -73,8 +74,11 @@ const ALL = { ...SLOW, ...REFUSED };
 function send(port: number, { start, trickle }: { start: string; trickle?: string }): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
-    const socket = connect(port, '127.0.0.1', () => socket.write(start));
-    const timer = setInterval(() => trickle !== undefined && socket.write(trickle), TRICKLE_MS);
+    let timer: NodeJS.Timeout | undefined;
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(start);
+      if (trickle !== undefined) timer = setInterval(() => socket.write(trickle), TRICKLE_MS);
+    });
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
     // Its last bytes may reach a closed connection.
     socket.on('error', () => undefined);
@@ -84,6 +88,8 @@ function send(port: number, { start, trickle }: { start: string; trickle?: strin
     });
   });
 }
+
+const undo = undoAfterEach();
 
 describe('A slow request', () => {
   let service: TestService;
@@ -133,6 +139,20 @@ describe('A slow request', () => {
     expect(await countRows(service)).toBe(0);
     expect((await post(service.port, '{"id":1,"name":"a"}')).status).toBe(200);
   });
+
+  test('that goes on after its answer is read for a while, and then the connection is closed', async () => {
+    const { start, trickle = '' } = REFUSED['a body that trickles, without a token'] as Slow;
+    const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+    undo(() => socket.destroy());
+    // It is never silent, so that only the limit in total ends it.
+    const timer = setInterval(() => socket.write(trickle), TRICKLE_MS);
+    undo(() => clearInterval(timer));
+    socket
+      .on('error', () => undefined)
+      .resume()
+      .write(start);
+    await until('the connection is closed', () => socket.destroyed);
+  });
 });
 
 interface Logged {
@@ -144,8 +164,6 @@ interface Logged {
 function byError(a: Logged, b: Logged): number {
   return (a.error ?? 0) - (b.error ?? 0) || a.status - b.status;
 }
-
-const undo = undoAfterEach();
 
 test('Slow requests do not delay a stop', async () => {
   const database = await createTestDatabase();
