@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { createTestDatabase, TEST_DATABASE_URL, type TestDatabase } from '../support/database.js';
 import { Load } from '../support/load.js';
+import { until } from '../support/patience.js';
 import { report } from '../support/report.js';
 import { post } from '../support/requests.js';
 import { TOKEN } from '../support/service.js';
@@ -28,12 +29,16 @@ const withLength = (body: string | Buffer, lines = '') =>
 /** The connections of one attack. */
 class Attackers {
   readonly sockets: Socket[] = [];
+  #connected = 0;
 
   constructor(private readonly port: number) {}
 
   /** Opens a connection and writes to it. @param isDeaf makes the client read nothing. */
   open(bytes: string | Buffer, isDeaf = false): Socket {
-    const socket = connect(this.port, '127.0.0.1', () => socket.write(bytes));
+    const socket = connect(this.port, '127.0.0.1', () => {
+      this.#connected++;
+      socket.write(bytes);
+    });
     socket.on('error', () => undefined);
     if (isDeaf) socket.pause();
     else socket.resume();
@@ -43,6 +48,16 @@ class Attackers {
 
   openMany(count: number, bytes: string | Buffer, isDeaf = false): void {
     for (let n = 0; n < count; n++) this.open(bytes, isDeaf);
+  }
+
+  /** Waits until every connection was made. The service may have ended some of them since. */
+  async haveArrived(): Promise<void> {
+    await until('every attacker is connected', () => this.#connected === this.sockets.length);
+  }
+
+  /** How many of the connections have carried bytes to the service. */
+  get wrote(): number {
+    return this.sockets.filter(({ bytesWritten }) => bytesWritten > 0).length;
   }
 
   end(): void {
@@ -158,10 +173,14 @@ describe('During an attack the service answers good clients and needs little mem
     const load = new Load(service.port, 1_000_000 * (1 + Object.keys(ATTACKS).indexOf(name)));
     load.start(2);
     await begin(attackers);
+    await attackers.haveArrived();
     await delay(seconds * 1_000);
     await load.stop();
     report(name, { creates: load.acknowledged.size, 'highest resident memory (MB)': Math.round(resident) });
     expect(service.isRunning).toBe(true);
+    // Otherwise there was no attack.
+    expect(attackers.sockets).not.toHaveLength(0);
+    expect(attackers.wrote).toBe(attackers.sockets.length);
     expect({ refused: load.unavailable, unanswered: load.unanswered, wrong: load.wrong }).toEqual({
       refused: 0,
       unanswered: 0,

@@ -26,6 +26,8 @@ describe('A service that is killed (SIGKILL)', () => {
     const load = new Load(service.port);
     for (let kill = 0; kill < KILLS; kill++) {
       load.start(CONNECTIONS);
+      // Otherwise the service could be killed before the load has begun.
+      await load.more(CONNECTIONS);
       await delay(SHORTEST_LOAD_MS + kill * LONGER_EACH_TIME_MS);
       await service.end('SIGKILL');
       await load.stop();
@@ -103,6 +105,7 @@ describe('A service that is killed (SIGKILL)', () => {
           const isMade = existsSync(folder.database);
           moment = isMade && !wasMade ? FIRST_START_STEP_MS : moment + FIRST_START_STEP_MS;
         }
+        expect(kills).toBeGreaterThan(0);
         report('Service killed during its first start, 0.2 s later each time', {
           kills,
           'starts that failed': 0,
