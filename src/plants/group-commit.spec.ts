@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { StoreUnavailable, ValuesRefused } from '../database/errors.js';
-import { GroupCommit, type CreateResult, type GroupCommitLimits, type WrittenRow } from './group-commit.js';
+import {
+  FIXED_LIMITS,
+  GroupCommit,
+  type CreateResult,
+  type GroupCommitLimits,
+  type WrittenRow,
+} from './group-commit.js';
 import { toStored, type StoredPlant } from './plant.columns.js';
 
 const LIMITS: GroupCommitLimits = {
@@ -269,6 +275,23 @@ describe('The queue', () => {
     const later = driven.commits.create(plant(5, name));
     await answerAll(driven);
     expect(await later).toBe('created');
+  });
+
+  // Without a bound that memory can hold, a store that hangs would end the service.
+  test.each([
+    ['creates', 2_048, 'a'],
+    ['MiB of text', 16, 'x'.repeat(1024 * 1024)],
+  ])('of the service holds %s: %d', async (_, bound, name) => {
+    const driven = handDriven({ ...FIXED_LIMITS, statements: FIXED_LIMITS.statementsPerNode });
+    const create = (id: number) => driven.commits.create(plant(id, name));
+    // They keep every statement in use.
+    void create(-1);
+    void create(-2);
+    const taken = Array.from({ length: bound }, (_, id) => create(id));
+    expect(driven.commits.waiting).toBe(bound);
+    await expect(create(bound)).rejects.toThrow(StoreUnavailable);
+    await answerAll(driven);
+    expect(await Promise.all(taken)).toEqual(Array(bound).fill('created'));
   });
 
   test('accepts a plant larger than its bound if it is empty', async () => {
