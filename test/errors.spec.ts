@@ -216,3 +216,14 @@ test('No log line has anything of what clients sent', () => {
   expect(logs).not.toContain(SECRET);
   expect(logs).not.toContain(TOKEN);
 });
+
+test('A request whose body is malformed is no fault of the service, even if its route does not read it', async () => {
+  const before = service.logs().length;
+  const answer = await exchange(service.port, [
+    'GET /health/live HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+  ]);
+  expectError(answer, 400);
+  // Another request, so that the first has ended.
+  await post(service.port, '{}');
+  expect(service.logs().slice(before)).not.toMatch(/"level":[56]0/);
+});

@@ -250,6 +250,12 @@ describe('A JWT is refused', () => {
     );
   });
 
+  test('with a key that the issuer published in pieces', async () => {
+    keyServer.keys.push({ kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA', kid: 'broken', alg: 'ES256' });
+    passTime(MINUTE_MS);
+    await expectRefused(forge({ alg: 'ES256', kid: 'broken' }, () => Buffer.alloc(64)));
+  });
+
   test('signed by another key with the kid of a known one', async () => {
     await expectRefused(await makeToken({ ...(await makeKey('ES256')), kid: ec.kid }));
   });

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { DataSource } from 'typeorm';
 import { Connections } from '../src/connection/connections.js';
 import { converse } from './support/connection.js';
@@ -33,8 +35,8 @@ class Client {
   #received = '';
   #ended = false;
 
-  constructor() {
-    this.socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+  constructor(port = service.port) {
+    this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     this.socket.on('data', (data) => (this.#received += data.toString('latin1')));
     this.socket.on('end', () => (this.#ended = true));
     undo(() => this.socket.destroy());
@@ -74,6 +76,20 @@ class Client {
   }
 }
 
+/** Makes creates wait for the database. @returns a function that lets them go on. */
+async function holdUp(): Promise<() => Promise<void>> {
+  const runner = service.app.get(DataSource).createQueryRunner();
+  await runner.startTransaction();
+  await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
+  const goOn = async () => {
+    if (runner.isReleased) return;
+    await runner.rollbackTransaction();
+    await runner.release();
+  };
+  undo(goOn);
+  return goOn;
+}
+
 describe('Requests on one connection', () => {
   test('are processed in order: of two creates of one id the first wins', async () => {
     for (let time = 0; time < 50; time++) {
@@ -106,13 +122,7 @@ describe('Requests on one connection', () => {
   test('wait in the kernel while one is being answered', async () => {
     let accepted: Socket | undefined;
     service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
-    const runner = service.app.get(DataSource).createQueryRunner();
-    undo(() => runner.release());
-    await runner.startTransaction();
-    undo(async () => {
-      if (runner.isTransactionActive) await runner.rollbackTransaction();
-    });
-    await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
+    const goOn = await holdUp();
     const requests = Array.from({ length: 10_000 }, () => create(unusedId())).join('');
     const client = new Client().write(requests);
     await until('the next request is held back', () => accepted?.isPaused() === true);
@@ -120,10 +130,20 @@ describe('Requests on one connection', () => {
     expect((await post(service.port, '', { Authorization: undefined })).status).toBe(401);
     expect(accepted?.bytesRead).toBe(read);
     expect(read).toBeLessThan(requests.length / 2);
-    await runner.rollbackTransaction();
+    await goOn();
     expect((await client.answer()).status).toBe(200);
     client.socket.destroy();
     await until('the connection is closed', () => accepted?.destroyed === true);
+  });
+
+  test('are answered even if the client has ended its side meanwhile', async () => {
+    const goOn = await holdUp();
+    let accepted: Socket | undefined;
+    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const answers = converse(service.port, [create(unusedId())], { thenEnd: true });
+    await until('the end has arrived', () => accepted?.readableEnded === true);
+    await goOn();
+    expect(await answers).toMatchObject([{ status: 200 }]);
   });
 
   test.each([1, 2, 3, 7, 100, 1_000])('may arrive in pieces of any size: %i bytes', async (size) => {
@@ -279,7 +299,59 @@ describe('Bodies in transit', () => {
   });
 });
 
+test('Coded bodies count against the budget until they are decoded', async () => {
+  // Random bytes stay as large when they are coded.
+  const body = gzipSync(randomBytes(40_000));
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, () => post(service.port, body, { 'Content-Encoding': 'gzip' })),
+  );
+  const errors = answers.map(({ json }) => (json as { error: number }).error);
+  // Few fit. They are decoded, and are no text.
+  expect(new Set(errors)).toEqual(new Set([400, 503]));
+  // The budget is whole again.
+  expect((await post(service.port, plant(unusedId()).padEnd(LIMIT))).status).toBe(200);
+});
+
+test('A client that leaves while its token is checked gives its share of the budget back', async () => {
+  let open: () => void = () => undefined;
+  const isOpen = new Promise<void>((resolve) => (open = resolve));
+  const slow = await startService({
+    env: { BODY_LIMIT: '64kb', BODY_BUDGET: '64kb' },
+    // Stands for a token issuer that answers slowly.
+    prepare: (app) =>
+      app.use(async (request: IncomingMessage, _response: ServerResponse, next: () => void) => {
+        if (request.headers['x-slow'] !== undefined) await isOpen;
+        next();
+      }),
+  });
+  undo(() => slow.stop());
+  const socket = connect(slow.port, '127.0.0.1', () =>
+    socket.write(`${GOOD}X-Slow: yes\r\nContent-Length: ${LIMIT}\r\n\r\n `),
+  );
+  undo(() => socket.destroy());
+  const [request] = (await once(slow.app.getHttpServer(), 'request')) as [IncomingMessage];
+  socket.resetAndDestroy();
+  await until('the service notices', () => request.destroyed);
+  open();
+  const whole = plant(unusedId()).padEnd(LIMIT);
+  const head = `${GOOD}Connection: close\r\nContent-Length: ${LIMIT}\r\n\r\n`;
+  const [answer] = await converse(slow.port, [head, whole]);
+  expect(answer?.status).toBe(200);
+});
+
 describe('A connection', () => {
+  test('that was used is not cut as idle once a head has begun', async () => {
+    const keep = await startService({ env: { KEEP_ALIVE_TIMEOUT_MS: '1000' } });
+    undo(() => keep.stop());
+    const client = new Client(keep.port).write(create(unusedId()));
+    expect((await client.answer()).status).toBe(200);
+    const next = create(unusedId());
+    client.write(next.slice(0, 50));
+    // Longer than an idle connection is kept, and shorter than a head may take.
+    await delay(3_500);
+    expect((await client.write(next.slice(50)).answer()).status).toBe(200);
+  });
+
   test('may be opened long before its first request', async () => {
     const { limits } = service.app.get(Connections);
     const before = { ...limits };

@@ -42,8 +42,10 @@ export class JwtVerifier {
       if (!isAccessToken(protectedHeader.typ) || !this.#hasScope(payload)) return undefined;
       return { subject: payload.sub, expiresAt: ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000 };
     } catch (error) {
-      // jose throws a TypeError for an unsuitable key, such as RSA of less than 2048 bits (RFC 7518 section 3.3).
-      if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined;
+      // For an unsuitable key, such as RSA of less than 2048 bits (RFC 7518 section 3.3), jose throws a TypeError, and
+      // for a malformed one Web Crypto a DOMException.
+      const isRefused = [errors.JOSEError, TypeError, DOMException].some((type) => error instanceof type);
+      if (isRefused) return undefined;
       throw error;
     }
   }

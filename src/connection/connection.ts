@@ -179,6 +179,8 @@ export class Connection {
         const safe = this.#framing.read(unread);
         this.#isUsed ||= !this.#framing.isBetweenRequests || safe !== undefined;
         if (safe !== undefined) this.#parse(safe);
+        // Node's parser sees no byte of this head yet, and would still count the connection as idle.
+        else if (this.#framing.isInHead) this.socket.setTimeout(0);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         this.fail(error);

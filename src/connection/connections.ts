@@ -40,6 +40,8 @@ export class Connections {
     this.#server = server;
     const { bodyLimit, maxConnections } = this.config.http;
     server.maxConnections = maxConnections;
+    // A client may end its side after its request, and still read (RFC 9112 section 9.6). Node's types lack this.
+    (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     server.on('drop', () => this.#countDrop());
     server.on('connection', (socket: Socket) => {
       const connection = new Connection(socket, this.limits, bodyLimit, refuse);

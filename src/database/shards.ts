@@ -75,6 +75,8 @@ export class Shards {
 
   /** Call this if a create on the shard failed because of the database. */
   failed(shard: number, at = performance.now()): void {
+    // Its statement may have begun when the table had more shards.
+    if (shard >= this.count) return;
     const isFirst = this.#failedAt.size === 0;
     this.#failedAt.set(shard, at);
     if (isFirst && this.count > 1) void this.#tell();

@@ -19,9 +19,9 @@ export class FailureFilter implements ExceptionFilter {
     const response = host.switchToHttp().getResponse<Response>();
     const failure = exception instanceof Failure ? exception : failureOf(exception, request);
     const { error, message, cause, log } = failure;
-    if (log !== undefined) this.logger[log]({ err: cause, requestId: request.id, error }, message);
-    // The request failed below Express too, and was answered there.
+    // The request failed below Express too, and was answered and logged there.
     if (response.writableEnded) return;
+    if (log !== undefined) this.logger[log]({ err: cause, requestId: request.id, error }, message);
     if (response.headersSent || failure instanceof RequestAborted) {
       response.locals.error = error;
       request.socket.destroy();

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { ExactObject, MalformedJsonError, MAX_DEPTH, parseExactJson } from './exact-json.js';
 
@@ -96,4 +98,21 @@ test('Reads a value once, however long it is and however often its member is rep
   expect((parseExactJson(text) as ExactObject).get('x')).toBe(1n);
   // If it were read each time, this would take minutes of processor time.
   expect(process.cpuUsage(begun).user).toBeLessThan(5_000_000);
+});
+
+test('A string that was read does not keep its whole text in memory', () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const used = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = used();
+  const names = Array.from({ length: 50 }, (_, index) => {
+    const text = `{"name":"a name of some length ${index}","ignored":"${'x'.repeat(1_000_000)}"}`;
+    return (parseExactJson(text) as ExactObject).get('name');
+  });
+  // The texts are 50 MB.
+  expect(used() - before).toBeLessThan(10_000_000);
+  expect(names).toHaveLength(50);
 });

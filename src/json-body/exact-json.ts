@@ -83,7 +83,7 @@ function readMembers(scanner: Scanner, start: number, members: ExactObject): num
     const nameEnd = scanner.skipString(at);
     const valueStart = scanner.skipColon(nameEnd);
     const valueEnd = scanner.skipValue(valueStart);
-    members.add(readString(text.slice(at, nameEnd)), text.slice(valueStart, valueEnd));
+    members.add(JSON.parse(text.slice(at, nameEnd)) as string, text.slice(valueStart, valueEnd));
     at = scanner.skipSpace(valueEnd);
     if (text[at] === '}') return at + 1;
     if (text[at] !== ',') throw malformed();
@@ -167,26 +167,12 @@ class Scanner {
 
 /** @param source one JSON value. */
 function readValue(source: string): ExactValue {
-  switch (source[0]) {
-    case '"':
-      return readString(source);
-    case '[':
-      return [];
-    case '{':
-      return {};
-    case 't':
-      return true;
-    case 'f':
-      return false;
-    case 'n':
-      return null;
-    default:
-      return exactNumber(source);
-  }
-}
-
-function readString(source: string): string {
-  return source.includes('\\') ? (JSON.parse(source) as string) : source.slice(1, -1);
+  const first = source[0] as string;
+  if (first === '[') return [];
+  if (first === '{') return {};
+  // A string is copied: a slice of the body would keep the whole body in memory for as long as the plant waits.
+  if ('"tfn'.includes(first)) return JSON.parse(source) as string | boolean | null;
+  return exactNumber(source);
 }
 
 const PLAIN_INTEGER = /^-?\d{1,19}$/;

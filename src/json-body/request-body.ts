@@ -47,8 +47,7 @@ export class BodyReader {
     if (!isCoded && !NO_CODING.has(coding)) throw unsupported('Content-Encoding must be gzip or none');
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > this.limit) throw this.#tooLarge();
-    let body = await this.#read(request, announced, onRead);
-    if (isCoded) body = await this.#decodeInTurn(body);
+    const body = await this.#read(request, announced, isCoded, onRead);
     try {
       return UTF_8.decode(body);
     } catch {
@@ -56,10 +55,19 @@ export class BodyReader {
     }
   }
 
-  /** @param announced the Content-Length, or 0 if the body is chunked. */
-  async #read(request: IncomingMessage, announced: number, onRead: () => void): Promise<Buffer> {
+  /**
+   * Keeps the memory reserved until the body is decoded, since any number of bodies may wait for that.
+   *
+   * @param announced the Content-Length, or 0 if the body is chunked.
+   */
+  async #read(
+    request: IncomingMessage,
+    announced: number,
+    isCoded: boolean,
+    onRead: () => void,
+  ): Promise<Buffer> {
     // Most bodies arrive together with their header and need no listeners. resume() lets the request end.
-    if (announced > 0 && request.readableLength === announced) {
+    if (!isCoded && announced > 0 && request.readableLength === announced) {
       onRead();
       const body = request.read() as Buffer;
       request.resume();
@@ -68,7 +76,8 @@ export class BodyReader {
     const room = new Room(announced, (bytes) => this.#reserve(bytes));
     try {
       onRead();
-      return await this.#collect(request, room);
+      const body = await this.#collect(request, room);
+      return isCoded ? await this.#decodeInTurn(body) : body;
     } finally {
       this.budget += room.reserved;
     }
@@ -102,6 +111,11 @@ export class BodyReader {
       };
       const onEnd = () => settle();
       const onClose = () => settle(new RequestAborted());
+      // The client may be gone since before its token was checked. Then no event follows.
+      if (request.destroyed) {
+        onClose();
+        return;
+      }
       request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
     });
   }

@@ -16,7 +16,7 @@ const OWN_NAMES = /^(lock\.\d+|lock-[0-9a-f]{8}|lock-holder|postgres\.unfinished
 const LOST_AND_FOUND = 'lost+found';
 
 /** What every database has: all that initdb creates, except the files of tables. */
-const REQUIRED = [
+export const REQUIRED = [
   ...['PG_VERSION', 'base/1', 'base/4', 'base/5/PG_VERSION', 'base/5/pg_filenode.map', 'global/pg_control'],
   ...['global/pg_filenode.map', 'pg_commit_ts', 'pg_dynshmem', 'pg_hba.conf', 'pg_ident.conf'],
   ...[
@@ -64,11 +64,6 @@ export function checkNeverHadDatabase(dataDir: string): void {
   throw new DataFolderError(
     `The data folder ${dataDir} had a database once: it holds ${list(names)}, but its folder ${DATABASE} is missing. To mend it, ${RESTORE}`,
   );
-}
-
-/** @throws {DataFolderError} if the database lacks files or folders that every database has. */
-export function checkComplete(database: string): void {
-  checkPresent(database, REQUIRED);
 }
 
 /**

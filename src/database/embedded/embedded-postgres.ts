@@ -6,7 +6,6 @@ import { PGlite } from '@electric-sql/pglite';
 import type { Logger } from 'pino';
 import {
   cannotOpen,
-  checkComplete,
   checkNeverHadDatabase,
   checkNothingForeign,
   checkPresent,
@@ -15,6 +14,7 @@ import {
   DataFolderError,
   hasDatabase,
   isEmpty,
+  REQUIRED,
   UNFINISHED,
 } from './data-folder.js';
 import {
@@ -107,7 +107,7 @@ function removeUnfinished(dataDir: string, except?: string): void {
 }
 
 async function openDatabase(folder: string, logger: Logger): Promise<PGlite> {
-  checkComplete(folder);
+  checkPresent(folder, REQUIRED);
   if (closeToOthers(folder)) closeAndSyncTree(folder);
   // The lock on the data folder already excludes other processes.
   rmSync(join(folder, POSTMASTER_PID), { force: true });
