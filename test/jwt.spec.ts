@@ -250,8 +250,15 @@ describe('A JWT is refused', () => {
     );
   });
 
-  test('with a key that the issuer published in pieces', async () => {
-    keyServer.keys.push({ kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA', kid: 'broken', alg: 'ES256' });
+  test('with a key of the issuer that is no point of its curve', async () => {
+    keyServer.keys.push({
+      kty: 'EC',
+      crv: 'P-256',
+      x: 'A'.repeat(43),
+      y: 'A'.repeat(43),
+      kid: 'broken',
+      alg: 'ES256',
+    });
     passTime(MINUTE_MS);
     await expectRefused(forge({ alg: 'ES256', kid: 'broken' }, () => Buffer.alloc(64)));
   });
