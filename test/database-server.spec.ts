@@ -92,12 +92,19 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
   const timesLogged = (service: TestService, message: string) => service.logs().split(message).length - 1;
 
   describe('without its synchronous standby', () => {
+    /** A commit waits for standbys only once PostgreSQL's checkpointer, too, has read the setting. */
+    async function waitForNobody(service: TestService): Promise<() => Promise<void>> {
+      const reset = await configure("synchronous_standby_names = 'nobody'");
+      await until('a create fails', async () => (await create(service)) === 503);
+      return reset;
+    }
+
     test('makes the service answer 503 to a create and its repeats until the standby is not needed', async () => {
       // What must succeed goes to a service whose time limit no busy machine reaches.
       const [service, patient] = [await start(SHORT_TIMEOUT), await start()];
       const [before, id] = [unusedId(), unusedId()];
       expect(await create(patient, before)).toBe(200);
-      const reset = await configure("synchronous_standby_names = 'nobody'");
+      const reset = await waitForNobody(service);
       expect(await create(service, id)).toBe(503);
       // The row is visible, but no standby has it.
       expect(await rowOf(service, id)).toMatchObject({ name: 'a' });
@@ -113,7 +120,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
     test('makes the service answer 503 to a create whose wait an administrator cancels', async () => {
       const service = await start({ DATABASE_TIMEOUT_MS: '2000' });
       await until('a create succeeds', async () => (await create(service)) === 200);
-      await configure("synchronous_standby_names = 'nobody'");
+      await waitForNobody(service);
       const canceling = setInterval(() => {
         const waiting = `SELECT pg_cancel_backend(pid) ${SESSIONS} AND wait_event = 'SyncRep'`;
         cluster.query(waiting, [name]).catch(() => undefined);
@@ -124,8 +131,7 @@ needs('postgres', 'openssl')('A PostgreSQL server', () => {
 
     test('makes the service not ready after a failed create until a commit succeeds', async () => {
       const service = await start(SHORT_TIMEOUT);
-      const reset = await configure("synchronous_standby_names = 'nobody'");
-      expect(await create(service)).toBe(503);
+      const reset = await waitForNobody(service);
       // The failure is too old to count by itself.
       laterByAnHour();
       expect(await readiness(service)).toBe(503);

@@ -1,6 +1,7 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -98,6 +99,29 @@ test('A variable of the environment outweighs the same one in .env', async () =>
   expect([await statusWith('from-environment'), await statusWith('from-file')]).toEqual([400, 401]);
   await service.stop();
   await rm(join(folder, '.env'));
+});
+
+// In a process of its own: in Jest's, Web Crypto's DOMException is no Error, and would be taken for a refusal anyway.
+test('A token is refused if the issuer publishes its key malformed', async () => {
+  const point = 'A'.repeat(43);
+  const keys = [{ kty: 'EC', crv: 'P-256', x: point, y: point, kid: 'broken', alg: 'ES256' }];
+  const issuer = createHttpServer((_, response) => response.end(JSON.stringify({ keys }))).listen(
+    0,
+    '127.0.0.1',
+  );
+  await once(issuer.unref(), 'listening');
+  const { port } = issuer.address() as AddressInfo;
+  const jwt = { JWT_JWKS_URL: `http://127.0.0.1:${port}`, JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' };
+  const service = start({ ...database.env, ...jwt });
+  const [, base = ''] = await service.says(/listens on (\S+)/);
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  const token = `${encode({ alg: 'ES256', kid: 'broken' })}.${encode({ exp: 9_999_999_999 })}.${'A'.repeat(86)}`;
+  const { status } = await fetch(`${base}/plants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  expect(status).toBe(401);
+  expect((await service.stop()).output).not.toContain('"level":50');
 });
 
 test('Reports every fault of the environment, and exits with 1', async () => {
