@@ -289,8 +289,9 @@ describe('The queue', () => {
     void create(-2);
     const taken = Array.from({ length: bound }, (_, id) => create(id));
     expect(driven.commits.waiting).toBe(bound);
-    await expect(create(bound)).rejects.toThrow(StoreUnavailable);
+    const refused = expect(create(bound)).rejects.toThrow(StoreUnavailable);
     await answerAll(driven);
+    await refused;
     expect(await Promise.all(taken)).toEqual(Array(bound).fill('created'));
   });
 

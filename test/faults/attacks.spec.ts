@@ -171,6 +171,7 @@ describe('During an attack the service answers good clients and needs little mem
     }, SAMPLE_MS);
     undo(() => clearInterval(sampler));
     const load = new Load(service.port, 1_000_000 * (1 + Object.keys(ATTACKS).indexOf(name)));
+    undo(() => load.stop());
     load.start(2);
     await begin(attackers);
     await attackers.haveArrived();
