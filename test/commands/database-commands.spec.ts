@@ -58,7 +58,7 @@ needs('TEST_DATABASE_URL')('db:copy', () => {
       return `${code} ${output.trimEnd().split('\n').at(-1)}`;
     };
     const copied = (stored: number) =>
-      `0 Copied ${stored} plants; ${TOTAL - stored} were there before. All ${TOTAL} were compared, and are as in the source; ${TOTAL} are there in all.`;
+      `0 Copied ${stored} plants; ${TOTAL - stored} were there before. All ${TOTAL} were compared and match the source. The target now has ${TOTAL}.`;
 
     expect(await last(toFolder, 'back')).toBe(copied(TOTAL));
     expect(await last(toServer)).toBe(copied(TOTAL));
