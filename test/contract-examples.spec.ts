@@ -48,10 +48,10 @@ beforeAll(async () => {
 const seen = new Set<string>();
 
 test.each(EXAMPLES)('docs/CONTRACT.md shows what the service answers to %s', async (_, send) => {
-  const { text, status } = await send();
+  const { text, status, json } = await send();
   expect(DOCUMENTED).toContain(text);
   seen.add(text);
-  const { error } = JSON.parse(text) as { error: number };
+  const { error } = json as { error: number };
   expect(status).toBe(STATUSES.get(error) ?? error);
 });
 

@@ -1,10 +1,16 @@
-import { DataSource } from 'typeorm';
 import { createTestDatabase, onServer, type TestDatabase } from './support/database.js';
 import { metric } from './support/operations.js';
 import { until } from './support/patience.js';
 import { needs } from './support/requirements.js';
 import { expectError, post, type Answer } from './support/requests.js';
-import { countRows, rowOf, startService, unusedId, type TestService } from './support/service.js';
+import {
+  countRows,
+  holdCreates,
+  rowOf,
+  startService,
+  unusedId,
+  type TestService,
+} from './support/service.js';
 
 const METRICS = { METRICS: 'on' };
 
@@ -13,29 +19,23 @@ const unusedIds = (count: number) => Array.from({ length: count }, unusedId);
 
 const statements = (service: TestService) => metric(service, 'plants_batch_rows_count');
 
-/**
- * Locks the table, sends requests, and unlocks it once `waiting` creates of each service wait.
- * In the embedded database the transaction itself blocks, because it takes the only connection.
- */
+/** Holds creates, sends requests, and lets them go on once `waiting` creates of each service wait. */
 async function heldUp(
   services: TestService[],
   waiting: number,
   send: () => Promise<Answer>[],
 ): Promise<Answer[]> {
-  const runner = (services[0] as TestService).app.get(DataSource).createQueryRunner();
+  const goOn = await holdCreates(services[0] as TestService);
   let answers: Promise<Answer>[];
   try {
-    await runner.startTransaction();
-    await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
     answers = send();
     for (const service of services)
       await until(
         'the creates wait',
         async () => (await metric(service, 'plants_waiting_creates')) >= waiting,
       );
-    await runner.commitTransaction();
   } finally {
-    await runner.release();
+    await goOn();
   }
   return Promise.all(answers);
 }

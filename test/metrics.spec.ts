@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http';
 import { DataSource } from 'typeorm';
+import { readiness } from './support/operations.js';
 import { exchange, post } from './support/requests.js';
 import { startService, unusedId, type TestService } from './support/service.js';
 
@@ -86,10 +87,7 @@ test('Every declared response has its series from the start', async () => {
 });
 
 test('service_ready agrees with /health/ready', async () => {
-  const ready = async () => [
-    (await fetch(`${service.url}/health/ready`)).status,
-    (await readMetrics()).get('service_ready'),
-  ];
+  const ready = async () => [await readiness(service), (await readMetrics()).get('service_ready')];
   expect(await ready()).toEqual([200, 1]);
   await service.sql('ALTER TABLE plants RENAME TO hidden');
   try {

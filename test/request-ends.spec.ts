@@ -4,12 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { DataSource } from 'typeorm';
 import { Connections } from '../src/connection/connections.js';
 import { converse } from './support/connection.js';
 import { until } from './support/patience.js';
 import { expectError, parseAnswer, post, type Answer } from './support/requests.js';
-import { rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
+import { holdCreates, rowOf, startService, TOKEN, unusedId, type TestService } from './support/service.js';
 import { undoAfterEach } from './support/undo.js';
 
 const HOST = 'Host: localhost\r\n';
@@ -76,20 +75,6 @@ class Client {
   }
 }
 
-/** Makes creates wait for the database. @returns a function that lets them go on. */
-async function holdUp(): Promise<() => Promise<void>> {
-  const runner = service.app.get(DataSource).createQueryRunner();
-  await runner.startTransaction();
-  await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
-  const goOn = async () => {
-    if (runner.isReleased) return;
-    await runner.rollbackTransaction();
-    await runner.release();
-  };
-  undo(goOn);
-  return goOn;
-}
-
 describe('Requests on one connection', () => {
   test('are processed in order: of two creates of one id the first wins', async () => {
     for (let time = 0; time < 50; time++) {
@@ -122,7 +107,8 @@ describe('Requests on one connection', () => {
   test('wait in the kernel while one is being answered', async () => {
     let accepted: Socket | undefined;
     service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
-    const goOn = await holdUp();
+    const goOn = await holdCreates(service);
+    undo(goOn);
     const requests = Array.from({ length: 10_000 }, () => create(unusedId())).join('');
     const client = new Client().write(requests);
     await until('the next request is held back', () => accepted?.isPaused() === true);
@@ -137,7 +123,8 @@ describe('Requests on one connection', () => {
   });
 
   test('are answered even if the client has ended its side meanwhile', async () => {
-    const goOn = await holdUp();
+    const goOn = await holdCreates(service);
+    undo(goOn);
     let accepted: Socket | undefined;
     service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
     const answers = converse(service.port, [create(unusedId())], { thenEnd: true });

@@ -71,25 +71,32 @@ describe('Swagger UI', () => {
   });
 });
 
-test('A page of an allowed origin can read the response headers that it needs, and keeps the preflight', async () => {
-  const read = await create({ Origin: ORIGIN });
-  expect(read.headers['access-control-expose-headers']?.split(',')).toEqual([
-    'Plant-Id',
-    'X-Request-Id',
-    'WWW-Authenticate',
-    'Retry-After',
-  ]);
-  const preflight = await send(
-    'OPTIONS',
-    '/plants',
-    `Origin: ${ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n`,
-  );
-  expect(preflight.headers['access-control-max-age']).toBe('600');
-  const other = await create({ Origin: 'https://other.example' });
-  expect(other.headers).not.toHaveProperty('access-control-allow-origin');
+describe('A page of an allowed origin', () => {
+  const preflight = () =>
+    send('OPTIONS', '/plants', `Origin: ${ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n`);
+
+  test('can read the response headers that it needs, and keeps the preflight', async () => {
+    const read = await create({ Origin: ORIGIN });
+    expect(read.headers['access-control-expose-headers']?.split(',')).toEqual([
+      'Plant-Id',
+      'X-Request-Id',
+      'WWW-Authenticate',
+      'Retry-After',
+    ]);
+    expect((await preflight()).headers['access-control-max-age']).toBe('600');
+    const other = await create({ Origin: 'https://other.example' });
+    expect(other.headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  test('may send tracing headers and Content-Encoding', async () => {
+    const allowed = (await preflight()).headers['access-control-allow-headers'] as string;
+    expect(allowed.toLowerCase().split(',')).toEqual(
+      expect.arrayContaining(['traceparent', 'tracestate', 'baggage', 'content-encoding', 'authorization']),
+    );
+  });
 });
 
-test('KEEP_ALIVE_TIMEOUT_MS is the server’s limit', () => {
+test('KEEP_ALIVE_TIMEOUT_MS is the limit of the server', () => {
   const server = service.app.getHttpServer();
   expect(server.keepAliveTimeout).toBe(KEEP_ALIVE_MS);
 });

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hashInt8, shardMapOf } from '../src/database/shard-map.js';
 import { createEmptyDatabase, type TestDatabase } from './support/database.js';
+import { metric, readiness } from './support/operations.js';
 import { expectError, post } from './support/requests.js';
 import { rowOf, startService, type TestService } from './support/service.js';
 
@@ -38,11 +39,6 @@ function idOf(shard: number): bigint {
 let database: TestDatabase;
 let service: TestService;
 
-const metric = async (name: string) => {
-  const text = await (await fetch(`${service.url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
-};
-const readiness = async () => (await fetch(`${service.url}/health/ready`)).status;
 const create = async (id: bigint, name?: string) => (await post(service.port, body(id, name))).status;
 
 /**
@@ -79,7 +75,7 @@ test('hashInt8() agrees with PostgreSQL', async () => {
 });
 
 test('Concurrent creates in all shards are stored once each, and a repeat is not a conflict', async () => {
-  expect(await metric('plants_shards')).toBe(3);
+  expect(await metric(service, 'plants_shards')).toBe(3);
   const ids = Array.from({ length: 50 }, randomId);
   const statuses = await Promise.all([...ids, ...ids].map((id) => create(id)));
   expect(statuses).toEqual(Array(100).fill(200));
@@ -93,26 +89,28 @@ test('If one shard cannot be written, the others are, and the service is ready a
   await failUnless('hashint8(id) < 1000000000');
   expect(await Promise.all([2, 0, 1].map((shard) => create(idOf(shard))))).toEqual([503, 200, 200]);
   expect(await create(idOf(2))).toBe(503);
-  expect(await readiness()).toBe(200);
-  expect([await metric('plants_shards'), await metric('plants_writable_shards')]).toEqual([3, 2]);
+  expect(await readiness(service)).toBe(200);
+  expect([await metric(service, 'plants_shards'), await metric(service, 'plants_writable_shards')]).toEqual([
+    3, 2,
+  ]);
   const said = () => service.logs().match(/"shards":3,"writable":\d,"msg":"Not every shard can be written"/g);
   expect(said()).toEqual(['"shards":3,"writable":2,"msg":"Not every shard can be written"']);
 
   await failUnless('true');
   expect(await create(idOf(2))).toBe(200);
-  expect(await metric('plants_writable_shards')).toBe(3);
+  expect(await metric(service, 'plants_writable_shards')).toBe(3);
   expect(service.logs().match(/Every shard can be written again/g)).toHaveLength(1);
 });
 
 test('The service is not ready if no shard can be written', async () => {
   await failUnless('false');
   for (const shard of [0, 1]) expect(await create(idOf(shard))).toBe(503);
-  expect(await readiness()).toBe(200);
+  expect(await readiness(service)).toBe(200);
   expect(await create(idOf(2))).toBe(503);
-  expect(await readiness()).toBe(503);
+  expect(await readiness(service)).toBe(503);
   await failUnless('true');
   expect(await create(idOf(1))).toBe(200);
-  expect(await readiness()).toBe(200);
+  expect(await readiness(service)).toBe(200);
 });
 
 test('Wrong shard ranges never make a wrong answer', async () => {

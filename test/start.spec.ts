@@ -38,8 +38,9 @@ function start(env: Record<string, string>) {
   const exit = once(child, 'exit').then(([code]) => ({ code: code as number | null, output }));
   const says = async (pattern: RegExp): Promise<RegExpExecArray> => {
     await until(`the service says ${pattern.source}`, () => {
-      if (child.exitCode !== null && !pattern.test(output)) throw new Error(`the service ended: ${output}`);
-      return pattern.test(output);
+      const isSaid = pattern.test(output);
+      if (!isSaid && child.exitCode !== null) throw new Error(`the service ended: ${output}`);
+      return isSaid;
     });
     return pattern.exec(output) as RegExpExecArray;
   };

@@ -19,7 +19,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /** One line of text. */
 export const text = makeValidator<string>((input) => {
-  // eslint-disable-next-line no-control-regex
+  // eslint-disable-next-line no-control-regex -- these are what is refused
   if (/[\0-\x1f\x7f]/.test(input)) throw new EnvError('must be one line without control characters');
   return input;
 });

@@ -37,6 +37,6 @@ export function prettyLine(json: string): string {
 
 /** Replaces control characters, which a terminal would obey. */
 function printable(text: string): string {
-  // eslint-disable-next-line no-control-regex
+  // eslint-disable-next-line no-control-regex -- these are what is replaced
   return text.replace(/[\0-\x1f\x7f-\x9f]/g, '\ufffd');
 }

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DataFolder } from '../support/data-folder.js';
 import { Load } from '../support/load.js';
 import { freePort } from '../support/machine.js';
+import { metric } from '../support/operations.js';
 import { until } from '../support/patience.js';
 import { PostgresCluster } from '../support/postgres-cluster.js';
 import { report } from '../support/report.js';
@@ -102,11 +103,6 @@ const COMING = {
   'half a head': { before: CREATE.slice(0, 50), after: CREATE.slice(50) },
   'half a body': { before: CREATE.slice(0, -5), after: CREATE.slice(-5) },
 };
-
-async function metric(service: ServiceProcess, name: string): Promise<number> {
-  const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(metrics)?.[1]);
-}
 
 /** What clients send that never finish their requests. */
 const UNFINISHED = {

@@ -161,12 +161,9 @@ describe.each(DATABASES)('With read-only files, as another user, on %s', (_, ser
     const health = (probe: string) =>
       run([...commandOf('HEALTHCHECK').slice(0, -1), probe], env).status === 0;
 
-    await untilAnswers(
-      'the service',
-      service,
-      () => Promise.resolve(health('ready')),
-      () => output,
-    );
+    await untilAnswers('the service', service, () => Promise.resolve(health('ready')), {
+      output: () => output,
+    });
     expect(commandOf('HEALTHCHECK').at(-1)).toBe('live');
     expect(health('live')).toBe(true);
     const created = await fetch(`http://127.0.0.1:${env.PORT}/plants`, {

@@ -75,17 +75,7 @@ export async function startGateway(name: GatewayName, replicas: readonly [number
     await ended;
     await rm(folder, { recursive: true, force: true });
   };
-  try {
-    await untilAnswers(
-      name,
-      child,
-      () => accepts(port),
-      () => complaints,
-    );
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  await untilAnswers(name, child, () => accepts(port), { output: () => complaints, stop });
   return { port, stop };
 }
 

@@ -29,14 +29,15 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
 /**
  * Waits until a program that was just started answers.
  *
- * @param output what the program has written, for the error.
+ * @param options.output what the program has written, for the error.
+ * @param options.stop is called if it does not start.
  * @throws if it ends first, or does not answer within PATIENCE_MS.
  */
 export async function untilAnswers(
   program: string,
   child: ChildProcess,
   answers: () => Promise<boolean>,
-  output: () => string = () => '',
+  { output = () => '', stop }: { output?: () => string; stop?: () => Promise<void> } = {},
 ): Promise<void> {
   try {
     await until(`${program} answers`, () => {
@@ -44,6 +45,7 @@ export async function untilAnswers(
       return answers();
     });
   } catch (error) {
+    await stop?.();
     throw new Error(`${program} did not start: ${output().slice(-2_000)}`, { cause: error });
   }
 }

@@ -41,12 +41,7 @@ export class PgBouncer {
       stdio: ['ignore', 'inherit', 'inherit'],
     });
     const bouncer = new PgBouncer(server, port, folder, child);
-    try {
-      await untilAnswers('PgBouncer', child, () => bouncer.#answers());
-    } catch (error) {
-      await bouncer.stop();
-      throw error;
-    }
+    await untilAnswers('PgBouncer', child, () => bouncer.#answers(), { stop: () => bouncer.stop() });
     return bouncer;
   }
 

@@ -71,12 +71,7 @@ export class PostgresCluster {
     });
     postmaster.stderr.on('data', (data: Buffer) => (this.#log += data.toString()));
     this.#postmaster = postmaster;
-    await untilAnswers(
-      'PostgreSQL',
-      postmaster,
-      () => this.#answers(),
-      () => this.#log,
-    );
+    await untilAnswers('PostgreSQL', postmaster, () => this.#answers(), { output: () => this.#log });
   }
 
   get isRunning(): boolean {

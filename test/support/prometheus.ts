@@ -73,17 +73,10 @@ export class Prometheus {
     let complaints = '';
     child.stderr.on('data', (data: Buffer) => (complaints += data.toString()));
     const prometheus = new Prometheus(folder, port, child);
-    try {
-      await untilAnswers(
-        'Prometheus',
-        child,
-        () => prometheus.#isUp(),
-        () => complaints,
-      );
-    } catch (error) {
-      await prometheus.stop();
-      throw error;
-    }
+    await untilAnswers('Prometheus', child, () => prometheus.#isUp(), {
+      output: () => complaints,
+      stop: () => prometheus.stop(),
+    });
     return prometheus;
   }
 

@@ -97,6 +97,23 @@ export async function startService(
   }
 }
 
+/**
+ * Makes creates wait for the database. In the embedded database the transaction itself blocks, because it takes the only
+ * connection.
+ *
+ * @returns a function that lets them go on. It may be called again.
+ */
+export async function holdCreates(service: TestService): Promise<() => Promise<void>> {
+  const runner = service.app.get(DataSource).createQueryRunner();
+  await runner.startTransaction();
+  await runner.query('LOCK TABLE plants IN EXCLUSIVE MODE');
+  return async () => {
+    if (runner.isReleased) return;
+    await runner.rollbackTransaction();
+    await runner.release();
+  };
+}
+
 /** An id that no other test uses. */
 export function unusedId(): bigint {
   return BigInt(randomInt(2 ** 47)) * 1_000n + BigInt(randomInt(1_000));
