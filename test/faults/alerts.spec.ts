@@ -217,6 +217,8 @@ needs('postgres', 'prometheus')('In a real Prometheus', () => {
         );
       await shows('plants_creates_total{outcome="unavailable"}');
       await shows('rate(http_request_duration_seconds_count{status="503"}[15s])');
+      // At first all creates may be in the statements that the lock holds.
+      await shows('plants_waiting_creates');
       await unlock();
       await shows('rate(plants_creates_total{outcome="repeated"}[15s])');
 
