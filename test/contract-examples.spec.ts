@@ -63,13 +63,14 @@ test('docs/CONTRACT.md shows what the service answers to a create that the datab
   seen.add(text);
 });
 
-test('The examples of the operation are real answers', async () => {
-  const { request, responses } = OPERATION_EXAMPLES.createPlant as (typeof OPERATION_EXAMPLES)[string];
-  const created = await post(service.port, JSON.stringify({ ...request, id: Number(unusedId()) }));
-  expect([created.status, created.json]).toEqual([200, responses[200]]);
-  for (const [status, example] of Object.entries(responses))
-    if (status !== '200') expect(DOCUMENTED).toContain(JSON.stringify(example));
-});
+// operations.spec.ts has those of successes.
+test.each(Object.entries(OPERATION_EXAMPLES))(
+  "The examples of %s's errors are in docs/CONTRACT.md",
+  (_, { responses }) => {
+    for (const [status, example] of Object.entries(responses))
+      if (Number(status) >= 400) expect(DOCUMENTED).toContain(JSON.stringify(example));
+  },
+);
 
 test('The table of error numbers has those of the examples, and two more', () => {
   const numbers = new Set([...seen].map((text) => (JSON.parse(text) as { error: number }).error));

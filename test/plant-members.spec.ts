@@ -1,11 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { DataSource } from 'typeorm';
+import { MIGRATIONS } from '../migrations/index.js';
 import { NewPlantDto } from '../src/plants/new-plant.dto.js';
 import { memberNames } from '../src/json-body/dto-validation.pipe.js';
 import { expectError, post } from './support/requests.js';
 import { startService, unusedId, type TestService } from './support/service.js';
 
-// Each member of NewPlant must be stored in its column, compared with that of a repeat, and answered. These tests fail if
-// the code forgets a member in one of these places.
+// Each member of NewPlant must have a column, be stored there, compared with that of a repeat, and answered. These tests
+// fail if the code or a migration forgets a member in one of these places.
 
 interface Schema {
   required: string[];
@@ -51,6 +53,17 @@ test('The DTO has the members of the contract', () => {
   expect(memberNames(NewPlantDto).toSorted()).toEqual(MEMBERS.toSorted());
 });
 
+test('migrations/index.ts lists every migration in the folder, oldest first', () => {
+  const files = readdirSync('migrations').filter((file) => file !== 'index.ts');
+  const timestamps = files.map((file) => file.split('-', 1)[0]).sort();
+  expect(MIGRATIONS.map(({ name }) => /\d+$/.exec(name)?.[0])).toEqual(timestamps);
+});
+
+test('The migrations make the table that the entity declares', async () => {
+  const { upQueries } = await service.app.get(DataSource).driver.createSchemaBuilder().log();
+  expect(upQueries.map(({ query }) => query)).toEqual([]);
+});
+
 test.each(MEMBERS)('%s is stored in the column of its name', async (member) => {
   const plant = newPlant();
   expect((await create(plant)).status).toBe(200);
@@ -67,6 +80,22 @@ test.each(MEMBERS.filter((member) => member !== 'id'))('another %s is a conflict
   expect((await create(plant)).status).toBe(200);
   expect((await create(plant)).status).toBe(200);
   expectError(await create({ ...plant, [member]: newPlant()[member] }), 400, 409);
+});
+
+test.each(
+  MEMBERS.filter((member) => NewPlant.properties[member]?.type === 'string').flatMap((member) => [
+    [member, 'U+0000', '\\u0000'],
+    [member, 'a lone surrogate', '\\ud800'],
+  ]),
+)('%s with %s, which PostgreSQL cannot store, is refused by name', async (member, _, escaped) => {
+  const plant = newPlant();
+  const answer = await post(
+    service.port,
+    JSON.stringify({ ...plant, [member]: 'ESCAPED' }).replace('ESCAPED', escaped),
+  );
+  expectError(answer, 400);
+  expect(answer.text).toContain(`"message":"${member} must `);
+  expect(await stored(plant.id)).toBeUndefined();
 });
 
 test.each(OPTIONAL)('%s may be omitted; then a repeat that has it is a conflict', async (member) => {

@@ -3,7 +3,7 @@ import { hashInt8, shardMapOf } from '../src/database/shard-map.js';
 import { createEmptyDatabase, type TestDatabase } from './support/database.js';
 import { metric, readiness } from './support/operations.js';
 import { expectError, post } from './support/requests.js';
-import { rowOf, startService, type TestService } from './support/service.js';
+import { failCreatesUnless, rowOf, startService, type TestService } from './support/service.js';
 
 /** Two shards on one node, one on another. */
 const ROWS = [
@@ -41,17 +41,6 @@ let service: TestService;
 
 const create = async (id: bigint, name?: string) => (await post(service.port, body(id, name))).status;
 
-/**
- * Makes inserts fail with an error that blames no value, like a full disk.
- *
- * @param condition holds for rows that can still be stored.
- */
-async function failUnless(condition: string): Promise<void> {
-  await service.sql(`
-    ALTER TABLE plants DROP CONSTRAINT IF EXISTS fails,
-      ADD CONSTRAINT fails CHECK (${condition} OR current_setting('no.such') = '') NOT VALID`);
-}
-
 beforeAll(async () => {
   database = await createEmptyDatabase();
   const first = await startService({ database });
@@ -86,7 +75,7 @@ test('Concurrent creates in all shards are stored once each, and a repeat is not
 });
 
 test('If one shard cannot be written, the others are, and the service is ready and says how many', async () => {
-  await failUnless('hashint8(id) < 1000000000');
+  await failCreatesUnless(service, 'hashint8(id) < 1000000000');
   expect(await Promise.all([2, 0, 1].map((shard) => create(idOf(shard))))).toEqual([503, 200, 200]);
   expect(await create(idOf(2))).toBe(503);
   expect(await readiness(service)).toBe(200);
@@ -96,19 +85,19 @@ test('If one shard cannot be written, the others are, and the service is ready a
   const said = () => service.logs().match(/"shards":3,"writable":\d,"msg":"Not every shard can be written"/g);
   expect(said()).toEqual(['"shards":3,"writable":2,"msg":"Not every shard can be written"']);
 
-  await failUnless('true');
+  await failCreatesUnless(service, 'true');
   expect(await create(idOf(2))).toBe(200);
   expect(await metric(service, 'plants_writable_shards')).toBe(3);
   expect(service.logs().match(/Every shard can be written again/g)).toHaveLength(1);
 });
 
 test('The service is not ready if no shard can be written', async () => {
-  await failUnless('false');
+  await failCreatesUnless(service, 'false');
   for (const shard of [0, 1]) expect(await create(idOf(shard))).toBe(503);
   expect(await readiness(service)).toBe(200);
   expect(await create(idOf(2))).toBe(503);
   expect(await readiness(service)).toBe(503);
-  await failUnless('true');
+  await failCreatesUnless(service, 'true');
   expect(await create(idOf(1))).toBe(200);
   expect(await readiness(service)).toBe(200);
 });

@@ -109,22 +109,30 @@ export class Database implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.#statements.run(look, performance.now() + READY_TIMEOUT_MS);
   }
 
+  /** Runs a statement that reads. See {@link Statements.run}; a failure is logged here. */
+  async query<Row>(statement: Statement, deadline: number): Promise<Row[]> {
+    try {
+      if (!this.#usable) throw new StoreUnavailable('The service is not connected to its store');
+      return await this.#statements.run<Row>(statement, deadline);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) this.logger.error({ err: causeOf(error) }, 'A statement failed');
+      throw error;
+    }
+  }
+
   /**
-   * See {@link Statements.run}. A failure is logged here and affects the readiness.
+   * Runs a statement whose commit waits for the disk, as {@link query} does. Its outcome affects the readiness: a read
+   * succeeds on a full disk too.
    *
    * @param shard the shard of its rows, as {@link Shards} numbers them.
    */
-  async query<Row>(statement: Statement, deadline: number, shard = 0): Promise<Row[]> {
+  async write<Row>(statement: Statement, deadline: number, shard: number): Promise<Row[]> {
     try {
-      if (!this.#usable) throw new StoreUnavailable('The service is not connected to its store');
-      const rows = await this.#statements.run<Row>(statement, deadline);
+      const rows = await this.query<Row>(statement, deadline);
       this.shards.succeeded(shard);
       return rows;
     } catch (error) {
-      if (error instanceof StoreUnavailable) {
-        this.shards.failed(shard);
-        this.logger.error({ err: causeOf(error) }, 'A statement failed');
-      }
+      if (error instanceof StoreUnavailable) this.shards.failed(shard);
       throw error;
     }
   }

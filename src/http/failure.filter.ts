@@ -31,14 +31,16 @@ export class FailureFilter implements ExceptionFilter {
   }
 }
 
+/** @returns the message for a path without a route. Nest's and Express's own messages repeat the path. */
+const unrouted = (error: number) =>
+  error === 404 ? 'There is nothing at this path' : 'The path has an invalid percent-encoding';
+
 /** Converts what Nest, Express and their middleware throw. Anything else is a bug and is logged with its stack. */
 function failureOf(exception: unknown, request: Request): Failure {
   if (exception instanceof HttpException) {
     const error = exception.getStatus();
-    // Nest's own message for a path without a route repeats the path.
-    const isUnrouted = error === 404 && request.route === undefined;
     if (error < 500)
-      return new Failure(error, isUnrouted ? 'There is nothing at this path' : exception.message);
+      return new Failure(error, request.route === undefined ? unrouted(error) : exception.message);
   }
   // Express and its middleware mark a fault of the request with a `status` (the http-errors convention).
   const status = (exception as { status?: unknown } | null | undefined)?.status;

@@ -1,12 +1,15 @@
-interface Example {
-  request: object;
+export interface Example {
+  /** The values of the path parameters, by name. */
+  parameters?: Readonly<Record<string, number | string>>;
+  /** The body. */
+  request?: object;
   /** By status. */
   responses: Record<string, object>;
 }
 
 /**
  * Examples of each operation's request and responses, by operationId. The contract and so the served document have
- * none: these are for people and tools. A test compares them with the service's responses.
+ * none: these are for people and tools. A test sends every example, in this order to an empty store.
  */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   createPlant: {
@@ -26,6 +29,7 @@ interface Document {
 
 interface Operation {
   operationId?: string;
+  parameters?: { name: string; example?: unknown }[];
   requestBody?: Content;
   responses?: Record<string, Content>;
 }
@@ -40,14 +44,18 @@ interface Content {
  */
 export function withExamples<T>(document: T, examples: Readonly<Record<string, Example>>): T {
   const copy = structuredClone(document);
-  const add = (place: Content | undefined, example: object) => {
+  const add = (place: Content | undefined, example: object | undefined) => {
     const json = place?.content?.['application/json'];
-    if (json !== undefined) json.example = example;
+    if (json !== undefined && example !== undefined) json.example = example;
   };
   for (const item of Object.values((copy as Document).paths)) {
     for (const operation of Object.values(item)) {
       const own = examples[operation.operationId ?? ''];
       if (own === undefined) continue;
+      for (const parameter of operation.parameters ?? []) {
+        const value = own.parameters?.[parameter.name];
+        if (value !== undefined) parameter.example = value;
+      }
       add(operation.requestBody, own.request);
       for (const [status, example] of Object.entries(own.responses))
         add(operation.responses?.[status], example);

@@ -14,6 +14,11 @@ const COLUMN_OF: Readonly<Record<Member, string>> = { id: 'id', name: 'name', ta
 
 const MEMBERS = Object.keys(COLUMN_OF) as Member[];
 
+/** What may differ between two plants of one id, for a message: `name or tag`. */
+export const DIFFERENCES = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+  MEMBERS.filter((member) => member !== 'id'),
+);
+
 /** The columns, in the order of {@link parametersOf}. */
 export const COLUMNS = Object.values(COLUMN_OF);
 

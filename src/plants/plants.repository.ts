@@ -85,7 +85,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
 
   /** @returns the plants that were stored; the others' ids were taken. */
   async #insert(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
-    const rows = await this.database.query<{ id: string }>(
+    const rows = await this.database.write<{ id: string }>(
       {
         ...(INSERTS[plants.length - 1] as Insert),
         values: parametersOf(plants),
@@ -104,7 +104,7 @@ export class PlantsRepository extends Repository<PlantEntity> {
    */
   async #find(plants: StoredPlant[], deadline: number, shard: number): Promise<StoredPlant[]> {
     if (plants.length === 0) return [];
-    const found = await this.database.query<Parameters<typeof fromRow>[0]>(
+    const found = await this.database.write<Parameters<typeof fromRow>[0]>(
       {
         text: `SELECT ${SELECTION}, ${LOG_MESSAGE} FROM plants WHERE id IN (${plants.map((_, row) => `$${row + 1}`).join(',')})`,
         values: plants.map(({ id }) => id.toString()),

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { StoreUnavailable } from '../database/errors.js';
 import { Failure } from '../errors/failure.js';
 import type { NewPlantDto } from './new-plant.dto.js';
-import { toStored } from './plant.columns.js';
+import { DIFFERENCES, toStored } from './plant.columns.js';
 import type { PlantDto } from './plant.dto.js';
 import { PlantsMetrics } from './plants.metrics.js';
 import { PlantsRepository } from './plants.repository.js';
@@ -25,7 +25,7 @@ export class PlantsService {
     try {
       const outcome = await this.plants.createOnce(toStored(newPlant));
       if (outcome === 'conflict')
-        throw new Failure(409, 'id is taken by another plant, with another name or tag');
+        throw new Failure(409, `id is taken by another plant, with another ${DIFFERENCES}`);
       this.metrics.countCreate(outcome);
       const { name, tag } = newPlant;
       return tag === undefined ? { name } : { name, tag };

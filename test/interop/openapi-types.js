@@ -1,6 +1,6 @@
-// Prints the TypeScript types of openapi.json. `npm run openapi:types` writes them to src/openapi/contract.generated.ts.
+// Writes the TypeScript types of openapi.json to src/openapi/contract.generated.ts, or to the file that is given.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTypescript, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 
@@ -11,7 +11,8 @@ const types = await openapiTypescript(JSON.parse(contract), {
   // JavaScript's number cannot hold an int64.
   transform: (schema) => (schema.format === 'int64' ? BIGINT : undefined),
 });
-process.stdout.write(
+writeFileSync(
+  process.argv[2] ?? 'src/openapi/contract.generated.ts',
   `// Made by \`npm run openapi:types\` from openapi.json. Not to be changed by hand.
 // SHA-256 of openapi.json: ${createHash('sha256').update(contract).digest('hex')}
 ${astToString(types)}`,

@@ -7,11 +7,12 @@ import { Database } from '../../src/database/database.js';
 import { ErrorDto } from '../../src/errors/error.dto.js';
 import { Failure } from '../../src/errors/failure.js';
 import { Int64ParameterPipe } from '../../src/http/int64-parameter.pipe.js';
+import type { Example } from '../../src/openapi/examples.js';
 import { PlantDto } from '../../src/plants/plant.dto.js';
 
 const TIMEOUT_MS = 4_000;
 
-@Controller('plants')
+@Controller('second')
 class ReadPlantController {
   constructor(private readonly database: Database) {}
 
@@ -33,10 +34,15 @@ class ReadPlantController {
   }
 }
 
+/** Its example, after that of createPlant. */
+export const SECOND_EXAMPLES: Record<string, Example> = {
+  readPlant: { parameters: { id: 1 }, responses: { 200: { name: 'Monstera' } } },
+};
+
 @Module({ controllers: [ReadPlantController] })
 class WithSecondOperation {}
 
-/** The service with a second operation, `GET /plants/{id}`, as a developer would add it. */
+/** The service with a second operation, `GET /second/{id}`, as a developer would add it. */
 export function withSecondOperation(config: Config, logger: Logger): DynamicModule {
   return {
     module: WithSecondOperation,

@@ -114,6 +114,17 @@ export async function holdCreates(service: TestService): Promise<() => Promise<v
   };
 }
 
+/**
+ * Makes inserts fail with an error that blames no value, like a full disk.
+ *
+ * @param condition of SQL, which holds for rows that can still be stored.
+ */
+export async function failCreatesUnless(service: TestService, condition: string): Promise<void> {
+  await service.sql(`
+    ALTER TABLE plants DROP CONSTRAINT IF EXISTS fails,
+      ADD CONSTRAINT fails CHECK (${condition} OR current_setting('no.such') = '') NOT VALID`);
+}
+
 /** An id that no other test uses. */
 export function unusedId(): bigint {
   return BigInt(randomInt(2 ** 47)) * 1_000n + BigInt(randomInt(1_000));
