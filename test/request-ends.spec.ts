@@ -133,6 +133,22 @@ describe('Requests on one connection', () => {
     expect(await answers).toMatchObject([{ status: 200 }]);
   });
 
+  test.each([
+    ['whole', '', []],
+    ['the last one not', 'POST /plants HTTP/1.1\r\nHost: a', [400]],
+  ])('are all answered, of a client that has ended its side: %s', async (_, rest, more) => {
+    const ids = Array.from({ length: 5 }, unusedId);
+    const goOn = await holdCreates(service);
+    undo(goOn);
+    let accepted: Socket | undefined;
+    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const answers = converse(service.port, [ids.map((id) => create(id)).join('') + rest], { thenEnd: true });
+    await until('the end has arrived', () => accepted?.readableEnded === true);
+    await goOn();
+    expect((await answers).map(({ status }) => status)).toEqual([...ids.map(() => 200), ...more]);
+    for (const id of ids) expect(await rowOf(service, id)).toBeDefined();
+  });
+
   test.each([1, 2, 3, 7, 100, 1_000])('may arrive in pieces of any size: %i bytes', async (size) => {
     const body = plant(unusedId());
     const chunked =

@@ -46,10 +46,13 @@ export function connectionOf(socket: Socket): Connection | undefined {
 export class Connection {
   readonly #framing: Framing;
   readonly #parse: (bytes: Buffer) => void;
+  readonly #finish: () => void;
   /** What arrived after the request that is being answered. */
   #held: Buffer | undefined;
   #response: ServerResponse | undefined;
   #isUsed = false;
+  /** Whether the client has ended its side. */
+  #isHalfClosed = false;
   /** When the last request began to arrive, or the connection was opened. */
   #since = performance.now();
   /** When the connection stopped reading requests. */
@@ -73,8 +76,13 @@ export class Connection {
     this.#parse = parse;
     socket.removeListener('data', parse);
     socket.on('data', (bytes: Buffer) => this.#take(bytes));
-    socket.prependListener('end', () => {
-      if (this.#framing.isInHead) this.fail(INCOMPLETE);
+    // The other 'end' listener is the socket's own. Node's would close the connection after the current response.
+    const finish = socket.listeners('end').at(-1) as () => void;
+    socket.removeListener('end', finish);
+    this.#finish = finish.bind(socket);
+    socket.on('end', () => {
+      this.#isHalfClosed = true;
+      this.#finishUnlessHolding();
     });
     // Node calls this when the last response is written, and would close both directions. What the client still sends
     // would then be answered with a reset, and its kernel would drop the response (RFC 9112 section 9.6).
@@ -200,8 +208,17 @@ export class Connection {
     if (held === undefined) return;
     this.#held = undefined;
     this.#read(held);
-    if ((this.#held as Buffer | undefined) === undefined) this.socket.resume();
+    if ((this.#held as Buffer | undefined) !== undefined) return;
+    if (this.#isHalfClosed) this.#finishUnlessHolding();
+    else this.socket.resume();
   };
+
+  /** Tells Node that no more comes, once it has all that came. */
+  #finishUnlessHolding(): void {
+    if (this.#held !== undefined || this.socket.destroyed) return;
+    if (this.#framing.isInHead) this.fail(INCOMPLETE);
+    this.#finish();
+  }
 }
 
 /** The bytes that were written and the kernel has not taken. The handle counts bytes, `writableLength` whole writes. */
