@@ -17,8 +17,10 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { PGlite } from '@electric-sql/pglite';
 import { pino } from 'pino';
 import { DataSource } from 'typeorm';
+import { DURABLE_START_PARAMETERS, DurableNodeFS } from '../src/database/embedded/durable-files.js';
 import { openEmbeddedPostgres } from '../src/database/embedded/embedded-postgres.js';
 import { FolderHeldError, lockFolder } from '../src/database/embedded/folder-lock.js';
 import { DataFolder } from './support/data-folder.js';
@@ -30,12 +32,27 @@ import { undoAfterEach } from './support/undo.js';
 
 const TIMEOUT_MS = 2_000;
 
-describe('The embedded database', () => {
+/** A data folder as openEmbeddedPostgres() leaves it, made once. */
+const whole = new DataFolder();
+
+beforeAll(async () => {
+  await (await openEmbeddedPostgres(whole.path, pino({ level: 'silent' }))).close();
+});
+afterAll(() => whole.remove());
+
+function copyOfWhole(): DataFolder {
   const folder = new DataFolder();
-  const database = { env: { DATA_DIR: folder.path }, drop: () => Promise.resolve() };
+  cpSync(whole.database, folder.database, { recursive: true });
+  writeFileSync(join(folder.path, 'lock-holder'), 'process 1 on somewhere', { mode: 0o600 });
+  return folder;
+}
+
+describe('The embedded database', () => {
+  let folder: DataFolder;
   let service: TestService;
 
   beforeAll(async () => {
+    folder = copyOfWhole();
     service = await start();
   });
 
@@ -44,9 +61,17 @@ describe('The embedded database', () => {
     folder.remove();
   });
 
-  const start = () => startService({ database, env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) } });
+  const start = () =>
+    startService({
+      database: { env: { DATA_DIR: folder.path }, drop: () => Promise.resolve() },
+      env: { DATABASE_TIMEOUT_MS: String(TIMEOUT_MS) },
+    });
   const create = (id: bigint) => post(service.port, `{"id":${id},"name":"a"}`);
   const ready = () => readiness(service);
+
+  test('has small buffers, so that it starts soon and takes little memory', async () => {
+    expect(await service.sql('SHOW shared_buffers')).toEqual([{ shared_buffers: '32MB' }]);
+  });
 
   test('has one session: while another transaction holds it, creates are answered 503 in time, and 200 afterwards', async () => {
     const other = service.app.get(DataSource).createQueryRunner();
@@ -90,7 +115,7 @@ describe('The embedded database', () => {
   });
 
   test('is never open twice: a second service says who holds the folder, and does not start', async () => {
-    await expect(startService({ database })).rejects.toThrow(
+    await expect(start()).rejects.toThrow(
       new RegExp(`^${folder.path} is in use by process ${process.pid} on .+, since \\d{4}-`),
     );
     expect((await create(unusedId())).status).toBe(200);
@@ -110,18 +135,10 @@ describe('The embedded database', () => {
 
 describe('A data folder', () => {
   const undo = undoAfterEach();
-  const whole = new DataFolder();
-
-  beforeAll(async () => {
-    await (await openEmbeddedPostgres(whole.path, pino({ level: 'silent' }))).close();
-  });
-  afterAll(() => whole.remove());
 
   function copy(): DataFolder {
-    const folder = new DataFolder();
+    const folder = copyOfWhole();
     undo(() => folder.remove());
-    cpSync(whole.database, folder.database, { recursive: true });
-    writeFileSync(join(folder.path, 'lock-holder'), 'process 1 on somewhere', { mode: 0o600 });
     return folder;
   }
 
@@ -241,6 +258,27 @@ describe('A data folder', () => {
     } finally {
       await service.stop();
     }
+  });
+
+  test('has its commits forced to the disk by PGlite, with the fsync of its file system', async () => {
+    const database = await PGlite.create({
+      fs: new DurableNodeFS(copy().database),
+      startParams: DURABLE_START_PARAMETERS,
+    });
+    undo(() => database.close());
+    const { NODEFS } = database.Module as unknown as {
+      NODEFS: { stream_ops: { fsync: (stream: object) => number } };
+    };
+    const { fsync } = NODEFS.stream_ops;
+    let forced = 0;
+    NODEFS.stream_ops.fsync = (stream) => {
+      forced++;
+      return fsync(stream);
+    };
+    await database.exec('CREATE TABLE plants (id bigint)');
+    const before = forced;
+    await database.exec('INSERT INTO plants VALUES (1)');
+    expect(forced).toBeGreaterThan(before);
   });
 
   test('lets creates that arrive together share a commit', async () => {

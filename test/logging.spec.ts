@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { converse } from './support/connection.js';
 import { createTestDatabase, TEST_CITUS_URL, type TestDatabase } from './support/database.js';
 import { until } from './support/patience.js';
 import { exchange, post, type Answer } from './support/requests.js';
@@ -311,10 +312,11 @@ describe('A log that cannot be written does not stop the service:', () => {
     const metrics = async () => (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
     service.child.stdout?.pause();
     // Log more than the pipe and the buffer before it can hold, until lines are dropped.
-    const headers = { 'X-Request-Id': 'x'.repeat(128), Authorization: undefined };
+    const request = `POST /plants HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${'x'.repeat(128)}\r\n`;
+    const many = `${request}\r\n`.repeat(999) + `${request}Connection: close\r\n\r\n`;
     let requests = 0;
-    for (; !/^log_lines_dropped_total [1-9]/m.test(await metrics()); requests += 200) {
-      await Promise.all(Array.from({ length: 200 }, () => post(service.port, '', headers)));
+    while (!/^log_lines_dropped_total [1-9]/m.test(await metrics())) {
+      requests += (await converse(service.port, [many])).length;
     }
     expect(await post(service.port, plant())).toMatchObject({ status: 200 });
     service.child.stdout?.resume();

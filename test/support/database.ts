@@ -38,7 +38,7 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 async function createFolder(): Promise<TestDatabase> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
   // global-setup.js made the template.
-  // A quarter of the time of cp() for these thousand files.
+  // A quarter of the time of cp() for these hundreds of files.
   cpSync(process.env.PLANT_STORE_TEST_TEMPLATE as string, folder, { recursive: true });
   return { env: { DATA_DIR: folder }, drop: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -34,6 +34,12 @@ export interface EmbeddedPostgres {
   close: () => Promise<void>;
 }
 
+/**
+ * PGlite fills them with zeros at the start. PostgreSQL's default, 128 MB, takes 0.2 s and 100 MiB more, and is faster
+ * only beyond a million plants, whose index no longer fits into this.
+ */
+const SHARED_BUFFERS = '32MB';
+
 /** PostgreSQL's own lock. PostgreSQL does not start if a kill left this file empty. */
 const POSTMASTER_PID = 'postmaster.pid';
 
@@ -116,7 +122,7 @@ async function openDatabase(folder: string, logger: Logger): Promise<PGlite> {
   try {
     const database = await PGlite.create({
       fs: new DurableNodeFS(folder),
-      startParams: DURABLE_START_PARAMETERS,
+      startParams: [...DURABLE_START_PARAMETERS, '-c', `shared_buffers=${SHARED_BUFFERS}`],
       onStderr: (line) => {
         if (!isOpen) log.push(line);
         else if (line.includes('PANIC:')) endProcess(line, logger);
