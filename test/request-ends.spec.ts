@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { jest } from '@jest/globals';
 import { Connections } from '../src/connection/connections.js';
 import { converse } from './support/connection.js';
 import { until } from './support/patience.js';
@@ -27,6 +28,20 @@ const plant = (id: bigint, name = 'a') => `{"id":${id},"name":"${name}"}`;
 const create = (id: bigint, name = 'a', lines = '') =>
   `${GOOD}${lines}Content-Length: ${plant(id, name).length}\r\n\r\n${plant(id, name)}`;
 const last = () => create(unusedId(), 'a', 'Connection: close\r\n');
+
+/** @returns the service's side of the next connection. */
+async function nextConnection(): Promise<Socket> {
+  const [socket] = (await once(service.app.getHttpServer(), 'connection')) as [Socket];
+  return socket;
+}
+
+/** Stops the clock of durations until the test ends. @returns a function that moves it on by milliseconds. */
+function takeClock(): (ms: number) => void {
+  let now = performance.now();
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => now);
+  undo(() => clock.mockRestore());
+  return (ms) => (now += ms);
+}
 
 /** A client that writes any bytes, and reads one answer at a time. */
 class Client {
@@ -244,21 +259,27 @@ describe('An answer before the end of the body', () => {
       `${GOOD}Transfer-Encoding: chunked\r\n\r\nfffff\r\n${' '.repeat(LIMIT + 1)}`,
     ] as const,
   ])('says Connection: close, and lets the client finish sending: %s', async (_, error, bytes) => {
-    const failures: unknown[] = [];
+    const connections = service.app.get(Connections);
+    const { lingerSilent, linger } = connections.limits;
+    const pass = takeClock();
+    const accepted = nextConnection();
     const client = new Client().write(bytes);
-    client.socket.on('error', (failure) => failures.push(failure));
+    const socket = await accepted;
     const answer = await client.answer();
     expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'close']);
     await client.end();
-    // Longer than the service waits for a silent client.
-    for (let time = 0; time < 10; time++) {
+    // Nearly as long as the service waits in total.
+    for (let time = 0; time + lingerSilent < linger; time += lingerSilent - 1) {
+      const before = socket.bytesRead;
       client.write(' '.repeat(100));
-      await delay(250);
+      await until('the service has read it', () => socket.bytesRead > before);
+      pass(lingerSilent - 1);
+      connections.check();
+      expect(socket.destroyed).toBe(false);
     }
-    expect(failures).toEqual([]);
-    const closed = once(client.socket, 'close');
-    client.socket.on('error', () => undefined).end();
-    await closed;
+    pass(1);
+    connections.check();
+    expect(socket.destroyed).toBe(true);
   });
 });
 
@@ -356,15 +377,24 @@ describe('A connection', () => {
   });
 
   test('may be opened long before its first request', async () => {
-    const { limits } = service.app.get(Connections);
-    const before = { ...limits };
-    undo(() => Object.assign(limits, before));
-    Object.assign(limits, { head: 300, request: 300 });
+    const connections = service.app.get(Connections);
+    const { head, request, unused } = connections.limits;
+    const longer = 2 * Math.max(head, request);
+    expect(longer).toBeLessThan(unused);
+    const accepted = nextConnection();
     const client = new Client();
-    await delay(1_500);
-    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
-    await delay(1_500);
-    expect((await client.write(create(unusedId())).answer()).status).toBe(200);
+    const socket = await accepted;
+    const pass = takeClock();
+    for (let requests = 0; requests < 2; requests++) {
+      pass(longer);
+      connections.check();
+      const { bytesRead } = socket;
+      const next = create(unusedId());
+      client.write(next.slice(0, 50));
+      await until('the service has read it', () => socket.bytesRead > bytesRead);
+      connections.check();
+      expect((await client.write(next.slice(50)).answer()).status).toBe(200);
+    }
   });
 
   test('beyond MAX_CONNECTIONS is closed and counted, the log says so once, and the others are served', async () => {

@@ -51,7 +51,7 @@ export class Connections {
     server.on('clientError', (error, socket) => connectionOf(socket as Socket)?.failBy(error));
     deferContinue(server);
     refuseMalformedHeads(server);
-    const timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
+    const timer = setInterval(() => this.check(), CHECK_INTERVAL_MS).unref();
     server.on('close', () => clearInterval(timer));
   }
 
@@ -77,16 +77,17 @@ export class Connections {
     if (this.#server !== undefined) NetServer.prototype.close.call(this.#server);
   }
 
+  /** Ends what takes too long on any connection. */
+  check(): void {
+    const now = performance.now();
+    for (const connection of this.#open) connection.check(now);
+  }
+
   #countDrop(): void {
     this.dropped++;
     const now = performance.now();
     if (now - this.#droppedAt > DROPS_SPELL_MS)
       this.logger.warn({ connections: this.count }, 'New connections are closed: MAX_CONNECTIONS are open');
     this.#droppedAt = now;
-  }
-
-  #check(): void {
-    const now = performance.now();
-    for (const connection of this.#open) connection.check(now);
   }
 }
