@@ -37,7 +37,8 @@ async function nextConnection(): Promise<Socket> {
 
 /** Stops the clock of durations until the test ends. @returns a function that moves it on by milliseconds. */
 function takeClock(): (ms: number) => void {
-  let now = performance.now();
+  // Whole, so that sums are exact.
+  let now = Math.ceil(performance.now());
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => now);
   undo(() => clock.mockRestore());
   return (ms) => (now += ms);
