@@ -55,7 +55,10 @@ test('No client can make series: unknown paths, unusual methods and broken reque
     METHODS.filter((method) => method !== 'HEAD'),
   );
   const after = await readMetrics();
-  expect([...after.keys()].sort()).toEqual([...before.keys()].sort());
+  // A kind of garbage collection has series from the first time that it happens, whoever sends what.
+  const made = (metrics: Map<string, number>) =>
+    [...metrics.keys()].filter((series) => !series.startsWith('nodejs_gc_')).sort();
+  expect(made(after)).toEqual(made(before));
   expect(
     after.get('http_request_duration_seconds_count{method="GET",route="unmatched",status="404"}'),
   ).toBeGreaterThanOrEqual(2_000);
