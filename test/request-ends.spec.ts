@@ -121,30 +121,30 @@ describe('Requests on one connection', () => {
   });
 
   test('wait in the kernel while one is being answered', async () => {
-    let accepted: Socket | undefined;
-    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const accepted = nextConnection();
     const goOn = await holdCreates(service);
     undo(goOn);
     const requests = Array.from({ length: 10_000 }, () => create(unusedId())).join('');
     const client = new Client().write(requests);
-    await until('the next request is held back', () => accepted?.isPaused() === true);
-    const read = accepted?.bytesRead as number;
+    const socket = await accepted;
+    await until('the next request is held back', () => socket.isPaused());
+    const read = socket.bytesRead;
     expect((await post(service.port, '', { Authorization: undefined })).status).toBe(401);
-    expect(accepted?.bytesRead).toBe(read);
+    expect(socket.bytesRead).toBe(read);
     expect(read).toBeLessThan(requests.length / 2);
     await goOn();
     expect((await client.answer()).status).toBe(200);
     client.socket.destroy();
-    await until('the connection is closed', () => accepted?.destroyed === true);
+    await until('the connection is closed', () => socket.destroyed);
   });
 
   test('are answered even if the client has ended its side meanwhile', async () => {
     const goOn = await holdCreates(service);
     undo(goOn);
-    let accepted: Socket | undefined;
-    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const accepted = nextConnection();
     const answers = converse(service.port, [create(unusedId())], { thenEnd: true });
-    await until('the end has arrived', () => accepted?.readableEnded === true);
+    const socket = await accepted;
+    await until('the end has arrived', () => socket.readableEnded);
     await goOn();
     expect(await answers).toMatchObject([{ status: 200 }]);
   });
@@ -156,10 +156,10 @@ describe('Requests on one connection', () => {
     const ids = Array.from({ length: 5 }, unusedId);
     const goOn = await holdCreates(service);
     undo(goOn);
-    let accepted: Socket | undefined;
-    service.app.getHttpServer().once('connection', (socket: Socket) => (accepted = socket));
+    const accepted = nextConnection();
     const answers = converse(service.port, [ids.map((id) => create(id)).join('') + rest], { thenEnd: true });
-    await until('the end has arrived', () => accepted?.readableEnded === true);
+    const socket = await accepted;
+    await until('the end has arrived', () => socket.readableEnded);
     await goOn();
     expect((await answers).map(({ status }) => status)).toEqual([...ids.map(() => 200), ...more]);
     for (const id of ids) expect(await rowOf(service, id)).toBeDefined();
@@ -264,7 +264,9 @@ describe('An answer before the end of the body', () => {
     const { lingerSilent, linger } = connections.limits;
     const pass = takeClock();
     const accepted = nextConnection();
+    const failures: unknown[] = [];
     const client = new Client().write(bytes);
+    client.socket.on('error', (failure) => failures.push(failure));
     const socket = await accepted;
     const answer = await client.answer();
     expect([answer.json, answer.headers.connection]).toMatchObject([{ error }, 'close']);
@@ -278,9 +280,13 @@ describe('An answer before the end of the body', () => {
       connections.check();
       expect(socket.destroyed).toBe(false);
     }
+    expect(failures).toEqual([]);
     pass(1);
     connections.check();
     expect(socket.destroyed).toBe(true);
+    const closed = once(client.socket, 'close');
+    client.socket.end();
+    await closed;
   });
 });
 

@@ -51,8 +51,6 @@ export class Connection {
   #held: Buffer | undefined;
   #response: ServerResponse | undefined;
   #isUsed = false;
-  /** Whether the client has ended its side. */
-  #isHalfClosed = false;
   /** When the last request began to arrive, or the connection was opened. */
   #since = performance.now();
   /** When the connection stopped reading requests. */
@@ -80,10 +78,7 @@ export class Connection {
     const finish = socket.listeners('end').at(-1) as () => void;
     socket.removeListener('end', finish);
     this.#finish = finish.bind(socket);
-    socket.on('end', () => {
-      this.#isHalfClosed = true;
-      this.#finishUnlessHolding();
-    });
+    socket.on('end', () => this.#finishUnlessHolding());
     // Node calls this when the last response is written, and would close both directions. What the client still sends
     // would then be answered with a reset, and its kernel would drop the response (RFC 9112 section 9.6).
     socket.destroySoon = () => this.end();
@@ -209,7 +204,7 @@ export class Connection {
     this.#held = undefined;
     this.#read(held);
     if ((this.#held as Buffer | undefined) !== undefined) return;
-    if (this.#isHalfClosed) this.#finishUnlessHolding();
+    if (this.socket.readableEnded) this.#finishUnlessHolding();
     else this.socket.resume();
   };
 
