@@ -8,9 +8,9 @@ export interface Principal {
 
 declare global {
   // Passport's types declare an empty User for this merge; there is no other way to type `request.user`.
-  // eslint-disable-next-line @typescript-eslint/no-namespace
+  // eslint-disable-next-line @typescript-eslint/no-namespace -- the merge is by namespace
   namespace Express {
-    // eslint-disable-next-line @typescript-eslint/no-empty-object-type
+    // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- only what it extends is added
     interface User extends Principal {}
   }
 }
